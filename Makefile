@@ -1,0 +1,75 @@
+# `make help` lists the targets.
+
+SHELL := /bin/bash
+
+NGINX_SRC ?= /usr/share/nginx/src
+BUILD     ?= build
+JOBS      ?= $(shell nproc)
+
+MODULE  := ngx_http_sliding_limit_module.so
+SOURCES := config $(wildcard src/* src/*/* lua/*)
+
+.DEFAULT_GOAL := module
+.PHONY: module help demo test sanitize lint format docker-test clean
+
+module: $(BUILD)/$(MODULE) ## build the module (the default): build/ngx_http_sliding_limit_module.so
+
+$(BUILD)/$(MODULE): $(SOURCES) scripts/build-module
+	@scripts/install-packages build
+	scripts/build-module "$(NGINX_SRC)" "$(BUILD)" "$(JOBS)"
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "  NGINX_SRC=dir  nginx sources to build against (default: those of the installed nginx)"
+	@echo "  PORT=n         where the demo listens (default: 8080)"
+	@echo "  SUITES=files   which tests to run (default: all)"
+
+PORT ?= 8080
+
+demo: ## install what is missing, build, and serve an example on 127.0.0.1:8080
+	@scripts/install-packages build redis demo
+	@$(MAKE) -s module
+	@scripts/demo "$(abspath $(BUILD))/$(MODULE)" "$(PORT)"
+
+UNIT_TESTS := $(patsubst t/unit/%.cpp,$(BUILD)/unit/%,$(wildcard t/unit/*.cpp))
+CORE       := $(wildcard src/core/*.cpp src/core/*.h)
+UNIT_FLAGS := -std=c++17 -O1 -g -W -Wall -Wextra -Werror -fsanitize=address,undefined \
+              -fno-sanitize-recover=all -Isrc/core
+
+$(BUILD)/unit/%: t/unit/%.cpp $(CORE) $(wildcard t/unit/*.h)
+	@mkdir -p $(@D)
+	$(CXX) $(UNIT_FLAGS) -o $@ $< $(filter %.cpp,$(CORE)) -lcmocka
+
+test: ## install what is missing, build, and run every test
+	@scripts/install-packages build redis test demo
+	@$(MAKE) -s -j$(JOBS) module $(UNIT_TESTS)
+	@scripts/run-tests "$$(command -v nginx)" "$(abspath $(BUILD))/$(MODULE)" \
+	    "$(abspath $(BUILD))/unit" $(SUITES)
+
+sanitize: ## the same tests under AddressSanitizer and UBSan
+	@scripts/install-packages build redis test demo sanitize
+	@$(MAKE) -s -j$(JOBS) module $(UNIT_TESTS)
+	@scripts/build-sanitized-nginx "$(BUILD)" "$(JOBS)"
+	@scripts/sanitize "$(BUILD)" $(SUITES)
+
+docker-test: ## build the Docker image without a daemon, and try two of them on one Redis
+	@scripts/install-packages docker redis
+	@scripts/docker-test
+
+CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h t/unit/*.cpp t/unit/*.h)
+
+# the script's text is generated: cppcheck would stumble over it
+lint: ## check formatting, C++ and shell scripts
+	@scripts/install-packages lint
+	@clang-format --dry-run -Werror $(CXX_FILES)
+	@cppcheck -q --std=c++17 --enable=warning,performance,portability --error-exitcode=1 \
+	    --suppress=missingInclude --suppress=unknownMacro -i src/redis/sl_redis_script.cpp src t/unit
+	@shellcheck scripts/* .ci/run
+
+format: ## format the C++ sources
+	@scripts/install-packages lint
+	clang-format -i $(CXX_FILES)
+
+clean: ## remove what was built
+	rm -rf $(BUILD)

@@ -1,0 +1,77 @@
+#include "sl_key.h"
+
+#include <cstring>
+
+#include "sl_sha256.h"
+
+namespace sl {
+
+namespace {
+
+constexpr char kHashMark = '#';
+
+bool is_ordinary(std::string_view key)
+{
+    if (key.empty() || key.size() > kMaxReadableKey || key[0] == kHashMark) {
+        return false;
+    }
+
+    for (unsigned char ch : key) {
+        if (ch < 0x20 || ch == 0x7f || ch == '{' || ch == '}') {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+void append(RedisKey &to, std::string_view text)
+{
+    memcpy(to.data + to.size, text.data(), text.size());
+    to.size += text.size();
+}
+
+}  // namespace
+
+bool is_zone_name(std::string_view name) noexcept
+{
+    if (name.empty() || name.size() > kMaxZoneName) {
+        return false;
+    }
+
+    for (char ch : name) {
+        bool letter = (ch >= 'A' && ch <= 'Z') || (ch >= 'a' && ch <= 'z');
+        bool digit = ch >= '0' && ch <= '9';
+
+        if (!letter && !digit && ch != '_' && ch != '.' && ch != '-') {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+RedisKey redis_key(std::string_view zone, std::string_view key) noexcept
+{
+    static_assert(kMaxReadableKey >= kSha256HexSize + 1, "a hash must fit");
+
+    RedisKey name;
+    name.size = 0;
+
+    append(name, kRedisKeyPrefix);
+    append(name, zone);
+    append(name, ":");
+
+    if (is_ordinary(key)) {
+        append(name, key);
+        return name;
+    }
+
+    append(name, {&kHashMark, 1});
+    sha256_hex(key.data(), key.size(), name.data + name.size);
+    name.size += kSha256HexSize;
+
+    return name;
+}
+
+}  // namespace sl

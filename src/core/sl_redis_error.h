@@ -1,0 +1,28 @@
+/*
+ * What an error reply of Redis means for the module. Redis promises only the
+ * first word of an error to be stable, so only that is looked at.
+ */
+
+#pragma once
+
+#include <string_view>
+
+namespace sl {
+
+enum class RedisError {
+    /* The script is not there: load it and ask once more. */
+    kNoScript,
+
+    /* Redis cannot serve anyone now: leave it alone and try again soon. */
+    kUnavailable,
+
+    /* Wrong password or missing rights: only a person can mend it. */
+    kForbidden,
+
+    /* This one call went wrong; the next may not. */
+    kThisCall,
+};
+
+RedisError classify_redis_error(std::string_view message) noexcept;
+
+}  // namespace sl

@@ -1,0 +1,114 @@
+#include "sl_redis_url.h"
+
+namespace sl {
+
+namespace {
+
+constexpr auto npos = std::string_view::npos;
+constexpr std::string_view kTcp = "redis://";
+constexpr std::string_view kUnix = "unix:";
+
+bool starts_with(std::string_view text, std::string_view start)
+{
+    return text.substr(0, start.size()) == start;
+}
+
+int hex_digit(char ch)
+{
+    if (ch >= '0' && ch <= '9') {
+        return ch - '0';
+    }
+
+    ch |= 0x20;
+
+    return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
+
+}  // namespace
+
+std::string_view find_password(std::string_view text) noexcept
+{
+    size_t at = text.rfind('@');
+
+    if (at == npos || starts_with(text, kUnix)) {
+        return {};
+    }
+
+    std::string_view before = text.substr(0, at);
+    size_t scheme = before.find("://");
+
+    if (scheme == npos) {
+        return before;
+    }
+
+    size_t colon = before.find(':', scheme + 3);
+
+    return colon == npos ? std::string_view{} : before.substr(colon + 1);
+}
+
+const char *parse_redis_url(std::string_view text, RedisUrl *url) noexcept
+{
+    *url = RedisUrl{};
+
+    if (starts_with(text, kUnix)) {
+        url->socket = text.substr(kUnix.size());
+
+        return url->socket.empty() ? "has no path, as in unix:/run/redis.sock"
+                                   : nullptr;
+    }
+
+    if (!starts_with(text, kTcp)) {
+        return "must start with redis:// or unix:";
+    }
+
+    std::string_view rest = text.substr(kTcp.size());
+    /*
+     * The last '@', wherever it is: neither host nor database can contain one,
+     * and a password with a raw '/' or '@' is still taken for what it is.
+     */
+    size_t at = rest.rfind('@');
+
+    if (at != npos) {
+        std::string_view userinfo = rest.substr(0, at);
+
+        url->user = userinfo.substr(0, userinfo.find(':'));
+        url->password = find_password(text);
+        rest.remove_prefix(at + 1);
+    }
+
+    size_t slash = rest.find('/');
+    url->address = rest.substr(0, slash);
+
+    if (slash != npos) {
+        url->db = rest.substr(slash + 1);
+    }
+
+    return url->address.empty() ? "has no host, as in redis://127.0.0.1:6379"
+                                : nullptr;
+}
+
+size_t percent_decode(std::string_view text, char *to) noexcept
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < text.size(); i++) {
+        if (text[i] != '%') {
+            to[size++] = text[i];
+            continue;
+        }
+
+        if (i + 2 >= text.size() || hex_digit(text[i + 1]) < 0
+            || hex_digit(text[i + 2]) < 0)
+        {
+            return npos;
+        }
+
+        to[size++] = static_cast<char>(hex_digit(text[i + 1]) * 16
+                                       + hex_digit(text[i + 2]));
+        i += 2;
+    }
+
+    return size;
+}
+
+}  // namespace sl

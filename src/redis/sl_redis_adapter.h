@@ -1,0 +1,29 @@
+/*
+ * Runs a hiredis async context on nginx's event loop.
+ *
+ * The context owns its socket; nginx only watches it. The adapter lives from
+ * attach() until hiredis calls its cleanup hook, and nobody else holds it.
+ */
+
+#pragma once
+
+#include "../sl_nginx.h"
+
+extern "C" {
+#include <hiredis/async.h>
+}
+
+namespace sl {
+
+/*
+ * To be called once, before any command. False if nginx has no connection
+ * slot or memory left: the caller frees the context.
+ *
+ * `on_shutdown` is called when worker_shutdown_timeout is over, and must free
+ * the context. (hiredis would tell nobody of one that is still connecting.)
+ */
+bool attach_to_event_loop(
+    redisAsyncContext *ac, ngx_log_t *log,
+    void (*on_shutdown)(redisAsyncContext *) noexcept) noexcept;
+
+}  // namespace sl

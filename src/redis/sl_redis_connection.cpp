@@ -1,0 +1,456 @@
+#include "sl_redis_connection.h"
+
+#include <cstring>
+
+#include "../core/sl_decision.h"
+#include "../core/sl_key.h"
+#include "../core/sl_redis_error.h"
+#include "sl_redis_adapter.h"
+#include "sl_redis_script.h"
+
+namespace sl {
+
+namespace {
+
+constexpr uint32_t kFirstRetryMs = 100;
+constexpr uint32_t kLongestRetryMs = 1000;
+
+/* A wrong password does not mend itself, and Redis logs every attempt. */
+constexpr ngx_msec_t kForbiddenRetryMs = 10000;
+
+/*
+ * A connection this old that Redis closes is replaced at once: it has merely
+ * been cleaned up. With a younger one that could turn into a storm.
+ */
+constexpr ngx_msec_t kSettledMs = 1000;
+
+/* Replies have at most kMaxLimits * kNumbersPerLimit elements. */
+constexpr size_t kMaxElements = kMaxLimits * kNumbersPerLimit;
+
+/*
+ * hiredis allocates whatever arrays a server announces, and 0.14 walks them
+ * when freeing. Nothing that is asked for is answered with a large one, or
+ * with one inside another. A template, as 1.0 changed the type of the count.
+ */
+redisReplyObjectFunctions *default_functions;
+
+template <typename Count>
+void *create_small_array(const redisReadTask *task, Count elements) noexcept
+{
+    if (static_cast<size_t>(elements) > kMaxElements || task->parent != nullptr)
+    {
+        return nullptr;
+    }
+
+    return default_functions->createArray(task, elements);
+}
+
+void limit_reply_size(redisAsyncContext *ac)
+{
+    static redisReplyObjectFunctions limited = [ac] {
+        default_functions = ac->c.reader->fn;
+
+        redisReplyObjectFunctions fn = *default_functions;
+        fn.createArray = create_small_array;
+        return fn;
+    }();
+
+    ac->c.reader->fn = &limited;
+}
+
+/* Why hiredis gives a connection up. */
+std::string_view reason_of(const redisAsyncContext *ac)
+{
+    /* what create_small_array() makes of it */
+    if (ac->c.err == REDIS_ERR_OOM) {
+        return "out of memory, or a reply unlike any that was asked for";
+    }
+
+    return ac->c.err ? ac->c.errstr : "connection closed";
+}
+
+std::string_view text_of(const redisReply *reply)
+{
+    return {reply->str, static_cast<size_t>(reply->len)};
+}
+
+}  // namespace
+
+RedisConnection::RedisConnection(const RedisSettings &settings) noexcept
+    : settings_(settings), state_(State::kClosed), ac_(nullptr), timer_(),
+      backoff_(kFirstRetryMs, kLongestRetryMs), host_(0), up_since_(0),
+      down_since_(0), trouble_(Trouble::kNone), script_loading_(false),
+      setup_command_(), script_command_(), probe_command_()
+{
+    setup_command_.on_reply = on_setup_reply;
+    setup_command_.connection = this;
+    script_command_.on_reply = on_script_reply;
+    script_command_.connection = this;
+    probe_command_.on_reply = on_probe_reply;
+    probe_command_.connection = this;
+
+    /* a worker that has nothing else to do need not stay for it */
+    timer_.cancelable = 1;
+    timer_.handler = on_timer;
+    timer_.data = this;
+}
+
+void RedisConnection::open() noexcept
+{
+    timer_.log = ngx_cycle->log;
+    state_ = State::kStarting;
+
+    connect();
+}
+
+void RedisConnection::close() noexcept
+{
+    state_ = State::kClosed;
+
+    if (timer_.timer_set) {
+        ngx_del_timer(&timer_);
+    }
+
+    drop_context();
+}
+
+bool RedisConnection::send(RedisCommand *command, const char *text,
+                           size_t size) noexcept
+{
+    return ac_ != nullptr
+           && redisAsyncFormattedCommand(ac_, on_reply, command, text, size)
+                  == REDIS_OK;
+}
+
+bool RedisConnection::send_script() noexcept
+{
+    if (!script_loading_) {
+        script_loading_ = send_setup_command(&script_command_,
+                                             {"SCRIPT", "LOAD", script_text()});
+    }
+
+    return script_loading_;
+}
+
+void RedisConnection::fail(Trouble trouble, std::string_view reason) noexcept
+{
+    go_down(trouble, reason);
+    drop_context();
+}
+
+void RedisConnection::connect() noexcept
+{
+    redisAsyncContext *ac = new_context();
+
+    if (ac == nullptr) {
+        return;
+    }
+
+    ac_ = ac;
+    limit_reply_size(ac);
+
+    ngx_add_timer(&timer_, settings_.connect_timeout);
+
+    redisAsyncSetDisconnectCallback(ac, on_disconnect);
+    /* last: it asks for the write event that tells when the socket is open */
+    redisAsyncSetConnectCallback(ac, on_connect);
+
+    if (!send_setup()) {
+        fail(Trouble::kUnreachable, "out of memory");
+    }
+}
+
+/* nullptr: the failure has been dealt with. */
+redisAsyncContext *RedisConnection::new_context() noexcept
+{
+    auto *host = reinterpret_cast<char *>(settings_.hosts[host_].data);
+
+    redisAsyncContext *ac = settings_.is_socket
+                                ? redisAsyncConnectUnix(host)
+                                : redisAsyncConnect(host, settings_.port);
+
+    if (ac == nullptr) {
+        go_down(Trouble::kUnreachable, "out of memory");
+        return nullptr;
+    }
+
+    if (ac->err) {
+        go_down(Trouble::kUnreachable, ac->errstr);
+        redisAsyncFree(ac);
+        return nullptr;
+    }
+
+    ac->data = this;
+
+    if (!attach_to_event_loop(ac, ngx_cycle->log, on_shutdown)) {
+        go_down(Trouble::kUnreachable, "no free worker_connections");
+        redisAsyncFree(ac);
+        return nullptr;
+    }
+
+    return ac;
+}
+
+/*
+ * Everything at once, before the connection is even open: one round trip. The
+ * probe is an ordinary check with a window of its own; its key has an empty
+ * zone, which no configured limit can have.
+ */
+bool RedisConnection::send_setup() noexcept
+{
+    if (settings_.password.len) {
+        bool sent =
+            settings_.user.len
+                ? send_setup_command(
+                    &setup_command_,
+                    {"AUTH", view(settings_.user), view(settings_.password)})
+                : send_setup_command(&setup_command_,
+                                     {"AUTH", view(settings_.password)});
+
+        if (!sent) {
+            return false;
+        }
+    }
+
+    if (settings_.db) {
+        u_char db[NGX_INT_T_LEN];
+        size_t size = ngx_sprintf(db, "%ui", settings_.db) - db;
+
+        if (!send_setup_command(
+                &setup_command_,
+                {"SELECT", {reinterpret_cast<char *>(db), size}}))
+        {
+            return false;
+        }
+    }
+
+    return send_script()
+           && send_setup_command(&probe_command_,
+                                 {"EVALSHA", script_sha(), "1",
+                                  redis_key("", "probe").view(), "probe",
+                                  "100000", "1000000"});
+}
+
+bool RedisConnection::send_setup_command(
+    SetupCommand *command,
+    std::initializer_list<std::string_view> args) noexcept
+{
+    constexpr size_t kMaxArgs = 7;
+
+    const char *argv[kMaxArgs];
+    size_t argvlen[kMaxArgs];
+    size_t argc = 0;
+
+    for (std::string_view arg : args) {
+        argv[argc] = arg.data();
+        argvlen[argc++] = arg.size();
+    }
+
+    return ac_ != nullptr
+           && redisAsyncCommandArgv(ac_, on_reply,
+                                    static_cast<RedisCommand *>(command),
+                                    static_cast<int>(argc), argv, argvlen)
+                  == REDIS_OK;
+}
+
+void RedisConnection::on_setup_reply(RedisCommand *self,
+                                     redisReply *reply) noexcept
+{
+    RedisConnection *c = static_cast<SetupCommand *>(self)->connection;
+
+    if (reply == nullptr || reply->type != REDIS_REPLY_ERROR) {
+        return;
+    }
+
+    /* whatever else Redis says no to here, waiting does not mend it */
+    bool unavailable =
+        classify_redis_error(text_of(reply)) == RedisError::kUnavailable;
+
+    c->fail(unavailable ? Trouble::kUnavailable : Trouble::kForbidden,
+            text_of(reply));
+}
+
+void RedisConnection::on_script_reply(RedisCommand *self,
+                                      redisReply *reply) noexcept
+{
+    static_cast<SetupCommand *>(self)->connection->script_loading_ = false;
+
+    on_setup_reply(self, reply);
+}
+
+void RedisConnection::on_probe_reply(RedisCommand *self,
+                                     redisReply *reply) noexcept
+{
+    RedisConnection *c = static_cast<SetupCommand *>(self)->connection;
+
+    if (reply != nullptr && reply->type == REDIS_REPLY_ARRAY) {
+        c->set_up();
+
+    } else if (reply != nullptr && reply->type != REDIS_REPLY_ERROR) {
+        c->fail(Trouble::kUnreachable, "its answers are not those of a Redis");
+
+    } else {
+        on_setup_reply(self, reply);
+    }
+}
+
+void RedisConnection::set_up() noexcept
+{
+    ngx_del_timer(&timer_);
+
+    /* at the level of the failure, or who reads of one would not of the other
+     */
+    if (state_ == State::kDown) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "sliding_limit: redis \"%V\" is back after %M ms",
+                      &settings_.name, ngx_current_msec - down_since_);
+    }
+
+    state_ = State::kUp;
+    up_since_ = ngx_current_msec;
+    trouble_ = Trouble::kNone;
+}
+
+bool RedisConnection::is_settled() const noexcept
+{
+    return state_ == State::kUp && ngx_current_msec - up_since_ >= kSettledMs;
+}
+
+/* `ac` goes away by itself: its socket failed or was closed by Redis. */
+void RedisConnection::lost(redisAsyncContext *ac) noexcept
+{
+    ac_ = nullptr;
+
+    if (is_settled() && ac->c.err == REDIS_ERR_EOF) {
+        ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
+                      "sliding_limit: redis \"%V\" closed the connection, "
+                      "opening another",
+                      &settings_.name);
+
+        state_ = State::kStarting;
+        connect();
+        return;
+    }
+
+    go_down(Trouble::kUnreachable, reason_of(ac));
+}
+
+void RedisConnection::go_down(Trouble trouble, std::string_view reason) noexcept
+{
+    if (state_ == State::kClosed) {
+        return;
+    }
+
+    if (is_settled()) {
+        backoff_.reset();
+    }
+
+    if (state_ != State::kDown) {
+        down_since_ = ngx_current_msec;
+    }
+
+    state_ = State::kDown;
+    host_ = (host_ + 1) % settings_.host_count;
+
+    /* a different trouble on the way back is news, the same one is not */
+    if (trouble != trouble_) {
+        ngx_str_t why = str(reason);
+        ngx_uint_t level =
+            trouble == Trouble::kForbidden ? NGX_LOG_CRIT : NGX_LOG_ERR;
+
+        ngx_log_error(level, ngx_cycle->log, 0,
+                      "sliding_limit: redis \"%V\" is down: %V",
+                      &settings_.name, &why);
+    }
+
+    trouble_ = trouble;
+
+    if (timer_.timer_set) {
+        ngx_del_timer(&timer_);
+    }
+
+    ngx_add_timer(&timer_, retry_delay(trouble));
+}
+
+ngx_msec_t RedisConnection::retry_delay(Trouble trouble) noexcept
+{
+    auto dice = static_cast<uint32_t>(ngx_random());
+
+    return trouble == Trouble::kForbidden ? kForbiddenRetryMs + dice % 1000
+                                          : backoff_.next(dice);
+}
+
+void RedisConnection::drop_context() noexcept
+{
+    redisAsyncContext *ac = ac_;
+
+    if (ac == nullptr) {
+        return;
+    }
+
+    /* our doing: on_disconnect() need not tell us */
+    ac_ = nullptr;
+    ac->data = nullptr;
+
+    redisAsyncFree(ac);
+}
+
+/* A failed connection is freed by hiredis itself, right after this. */
+void RedisConnection::on_connect(const redisAsyncContext *ac,
+                                 int status) noexcept
+{
+    auto *c = static_cast<RedisConnection *>(ac->data);
+
+    if (status != REDIS_OK && c != nullptr) {
+        c->lost(const_cast<redisAsyncContext *>(ac));
+    }
+}
+
+void RedisConnection::on_shutdown(redisAsyncContext *ac) noexcept
+{
+    static_cast<RedisConnection *>(ac->data)->close();
+}
+
+void RedisConnection::on_disconnect(const redisAsyncContext *ac, int) noexcept
+{
+    auto *c = static_cast<RedisConnection *>(ac->data);
+
+    if (c != nullptr) {
+        c->lost(const_cast<redisAsyncContext *>(ac));
+    }
+}
+
+void RedisConnection::on_reply(redisAsyncContext *ac, void *reply,
+                               void *data) noexcept
+{
+    auto *command = static_cast<RedisCommand *>(data);
+
+    command->on_reply(command, static_cast<redisReply *>(reply));
+
+    /*
+     * hiredis asserts that every reply was asked for, and it parses all it has
+     * read before it returns: more input after the last reply must not get
+     * there.
+     */
+    auto *c = static_cast<RedisConnection *>(ac->data);
+
+    if (c != nullptr && reply != nullptr && ac->replies.head == nullptr
+        && ac->c.reader->pos < ac->c.reader->len)
+    {
+        c->fail(Trouble::kUnreachable, "a reply came that nothing asked for");
+    }
+}
+
+void RedisConnection::on_timer(ngx_event_t *ev) noexcept
+{
+    auto *c = static_cast<RedisConnection *>(ev->data);
+
+    if (c->ac_ != nullptr) {
+        c->fail(Trouble::kUnreachable, "no answer within connect_timeout");
+        return;
+    }
+
+    c->connect();
+}
+
+}  // namespace sl

@@ -1,0 +1,14 @@
+/* The Lua script, embedded by the build, and the digest Redis knows it by. */
+
+#pragma once
+
+#include <string_view>
+
+namespace sl {
+
+std::string_view script_text() noexcept;
+
+/* SHA-1 of the text in 40 lower-case hex digits. */
+std::string_view script_sha() noexcept;
+
+}  // namespace sl

@@ -1,0 +1,49 @@
+/*
+ * The store that counts in Redis: turns a question into one EVALSHA and its
+ * reply into an answer, and sees to it that nobody waits longer than `timeout`.
+ */
+
+#pragma once
+
+#include "../sl_nginx.h"
+#include "../sl_store.h"
+#include "sl_redis_connection.h"
+
+namespace sl {
+
+class RedisStore final : public Store {
+  public:
+    explicit RedisStore(const RedisSettings &settings) noexcept;
+
+    PendingQuestion *ask(const Query &query, AnswerReceiver &receiver,
+                         Answer *answer) noexcept override;
+    void start() noexcept override;
+    void stop() noexcept override;
+
+  private:
+    struct Call;
+
+    static Call *new_call(const Query &query) noexcept;
+    bool send(Call *call) noexcept;
+    void settle(Call *call, const redisReply *reply) noexcept;
+    bool retry_with_script(Call *call) noexcept;
+    void report_error(std::string_view error) noexcept;
+    bool drop_if_stalled() noexcept;
+    void complain(std::string_view what) noexcept;
+
+    static void on_reply(RedisCommand *command, redisReply *reply) noexcept;
+    static void on_timeout(ngx_event_t *ev) noexcept;
+
+    const RedisSettings &settings_;
+    RedisConnection connection_;
+
+    /* Calls without a reply yet, the oldest first. */
+    ngx_queue_t calls_;
+    ngx_uint_t call_count_;
+
+    /* Failures since the last complaint in the log, and when that was. */
+    ngx_uint_t silent_failures_;
+    ngx_msec_t complained_at_;
+};
+
+}  // namespace sl

@@ -1,0 +1,61 @@
+#include "sl_handler.h"
+
+#include "sl_check.h"
+#include "sl_response.h"
+
+namespace sl {
+
+namespace {
+
+/* Nothing is known, not even whether it was counted: on_error decides. */
+ngx_int_t out_of_memory(ngx_http_request_t *r)
+{
+    return location_conf(r)->on_error == kPass ? NGX_DECLINED
+                                               : NGX_HTTP_SERVICE_UNAVAILABLE;
+}
+
+}  // namespace
+
+/*
+ * Called again when the answer is there, and at any time before that. To let a
+ * request go on is NGX_DECLINED, never NGX_OK: under "satisfy any" that would
+ * let it in past the other access modules.
+ */
+ngx_int_t access_handler(ngx_http_request_t *r) noexcept
+{
+    ngx_array_t *limits = location_conf(r)->limits;
+
+    if (limits == nullptr || limits->nelts == 0) {
+        return NGX_DECLINED;
+    }
+
+    Check *check = Check::find_or_create(r);
+
+    if (check == nullptr) {
+        return out_of_memory(r);
+    }
+
+    if (check->is_waiting()) {
+        return NGX_AGAIN;
+    }
+
+    if (!check->take_answer()) {
+
+        /* our own error_page: refused once is enough */
+        if (check->is_refused()) {
+            return NGX_DECLINED;
+        }
+
+        check->start();
+
+        if (check->is_waiting()) {
+            return NGX_AGAIN;
+        }
+
+        check->take_answer();
+    }
+
+    return check->is_refused() ? refuse(r, *check) : NGX_DECLINED;
+}
+
+}  // namespace sl

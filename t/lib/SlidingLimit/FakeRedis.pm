@@ -1,0 +1,94 @@
+# A scripted Redis, for faults that a real one will not produce. It sets up
+# connections as a Redis would; what it answers to a check is up to the test:
+#
+#   my $fake = start_fake_redis(sub { my ($socket, $n) = @_; print $socket "..." });
+#
+# is called for every check, in a process of its own for each connection, with
+# the number of the check on that connection. Returning false closes it.
+#
+#   on_connect => sub { my ($socket) = @_; ... }   instead of the usual set-up
+
+package SlidingLimit::FakeRedis;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IO::Socket::INET ();
+use POSIX ();
+
+our @EXPORT_OK = qw(start_fake_redis);
+
+use constant ADMITTED => "*3\r\n:1\r\n:1\r\n:60000000\r\n";
+
+sub start_fake_redis {
+    my ($answer, %with) = @_;
+
+    my $listener = IO::Socket::INET->new(
+        LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 64, ReuseAddr => 1) or die $!;
+    my $self = bless { port => $listener->sockport, owner => $$ }, __PACKAGE__;
+
+    $self->{pid} = fork // die "fork: $!";
+    return $self if $self->{pid};
+
+    setpgrp;
+    local $SIG{CHLD} = 'IGNORE';
+    local $SIG{PIPE} = 'IGNORE';
+
+    while (1) {
+        my $socket = $listener->accept or next;
+        next if fork;
+        $socket->autoflush(1);
+        if ($with{on_connect}) {
+            $with{on_connect}->($socket);
+        }
+        else {
+            serve($socket, $answer);
+        }
+        POSIX::_exit(0);
+    }
+}
+
+sub port { $_[0]{port} }
+
+sub read_command {
+    my ($socket) = @_;
+    my $line = <$socket> // return;
+    my ($count) = $line =~ /^\*(\d+)/ or return;
+
+    return map {
+        my ($size) = (<$socket> // return) =~ /^\$(\d+)/ or return;
+        read $socket, my $text, $size + 2;
+        substr $text, 0, $size;
+    } 1 .. $count;
+}
+
+sub serve {
+    my ($socket, $answer) = @_;
+    my $checks = 0;
+
+    while (my ($command, @args) = read_command($socket)) {
+        if ($command eq 'SCRIPT') {
+            print $socket '$40' . "\r\n" . 'a' x 40 . "\r\n";
+        }
+        elsif ($command eq 'EVALSHA' && $args[2] =~ /^rate_limit::/) {
+            print $socket ADMITTED;
+        }
+        elsif ($command eq 'EVALSHA') {
+            return unless $answer->($socket, ++$checks);
+        }
+        else {
+            print $socket "+OK\r\n";
+        }
+    }
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    return unless $self->{owner} == $$;
+    local ($?, $!);
+    kill 'KILL', -$self->{pid};
+    waitpid $self->{pid}, 0;
+}
+
+1;

@@ -1,0 +1,126 @@
+# Many clients at once, each a process with keep-alive connections.
+#
+#   my $load = start_load(clients => 8, seconds => 3, ports => [...], path => '/');
+#   ...break something meanwhile...
+#   my @answers = $load->finish;
+#
+# One answer: { at, took (seconds), port, status, remaining }. Status 0 means no
+# answer at all.
+
+package SlidingLimit::Load;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use File::Temp ();
+use IO::Socket::INET ();
+use POSIX ();
+use Time::HiRes qw(time sleep);
+
+our @EXPORT_OK = qw(start_load summary);
+
+sub start_load {
+    my (%with) = @_;
+    my $self = bless { dir => File::Temp->newdir(), pids => [], owner => $$ }, __PACKAGE__;
+    my $end = time + $with{seconds};
+
+    for my $n (1 .. $with{clients}) {
+        my $pid = fork // die "fork: $!";
+        if (!$pid) {
+            my $port = $with{ports}[$n % @{ $with{ports} }];
+            my $path = ref $with{path} ? $with{path}->($n) : $with{path};
+            eval { client("$self->{dir}/$n", $port, $path, $end, $with{pause} || 0) };
+            POSIX::_exit($@ ? 1 : 0);
+        }
+        push @{ $self->{pids} }, $pid;
+    }
+
+    return $self;
+}
+
+sub client {
+    my ($file, $port, $path, $end, $pause) = @_;
+    my ($socket, $log);
+
+    open $log, '>', $file or die $!;
+    local $SIG{PIPE} = 'IGNORE';
+    local $SIG{ALRM} = sub { die "timeout\n" };
+
+    while (time < $end) {
+        my $start = time;
+        my $answer = '';
+        my $closed;
+
+        $socket ||= IO::Socket::INET->new(PeerAddr => "127.0.0.1:$port");
+
+        eval {
+            Time::HiRes::alarm(10);
+            die "no connection\n" unless $socket;
+            syswrite $socket, "GET $path HTTP/1.1\r\nHost: load\r\n\r\n" or die "closed\n";
+            until ($answer =~ /\r\n\r\n/
+                && length $answer >= $+[0] + ($answer =~ /^Content-Length: (\d+)/mi ? $1 : 0))
+            {
+                sysread $socket, $answer, 65536, length $answer or die "closed\n";
+            }
+        };
+        my $error = $@;
+        Time::HiRes::alarm(0);
+        $closed = $error || $answer =~ /^Connection: close/mi;
+
+        # nginx may close an idle keep-alive connection while it reloads: only
+        # that is not a failure, and the request goes out once more
+        if ($error eq "closed\n" && $answer eq '') {
+            undef $socket;
+            next;
+        }
+
+        my $status = $answer =~ m{^HTTP/1\.1 (\d+)} ? $1 : 0;
+        my $remaining = $answer =~ /^X-RateLimit-Remaining: (\d+)/mi ? $1 : '-';
+        printf $log "%.6f %.6f %d %d %s\n", $start, time - $start, $port, $status, $remaining;
+
+        undef $socket if $closed;
+        sleep $pause if $pause;
+    }
+}
+
+sub finish {
+    my ($self) = @_;
+    my @answers;
+
+    for my $pid (@{ $self->{pids} }) {
+        waitpid $pid, 0;
+        die "a client failed" if $?;
+    }
+    $self->{pids} = [];
+
+    for my $file (glob "$self->{dir}/*") {
+        open my $log, '<', $file or die $!;
+        while (<$log>) {
+            my ($at, $took, $port, $status, $remaining) = split;
+            push @answers, { at => $at, took => $took, port => $port,
+                status => $status, remaining => $remaining };
+        }
+    }
+
+    return sort { $a->{at} <=> $b->{at} } @answers;
+}
+
+# How many answers of each status, as "200:17 429:3".
+sub summary {
+    my %count;
+    $count{ $_->{status} }++ for @_;
+    return join ' ', map { "$_:$count{$_}" } sort keys %count;
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    return unless $self->{owner} == $$;
+    local ($?, $!);
+    for my $pid (@{ $self->{pids} }) {
+        kill 'KILL', $pid;
+        waitpid $pid, 0;
+    }
+}
+
+1;

@@ -1,0 +1,263 @@
+# Redis fails and comes back, under load: the site stays up, nobody waits longer
+# than the timeout, and afterwards counting is right again.
+
+use strict;
+use warnings;
+use lib 't/lib';
+
+use SlidingLimit::Load qw(start_load summary);
+use SlidingLimit::Servers qw(start_redis start_nginx get wait_until free_port);
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+# scheduling noise of a busy machine, on top of the timeout of 100 ms
+my $PATIENCE = 1.5;
+
+sub nginx_for {
+    my ($redis_port, %with) = @_;
+    my $on_error = delete $with{on_error} || 'pass';
+    my $timeout = delete $with{timeout} || '100ms';
+
+    return start_nginx(<<"END", workers => 2,
+    sliding_limit_on_error $on_error;
+    add_header X-Status \$sliding_limit_status always;
+    location /count { sliding_limit zone=count max=5 window=600s key=\$arg_k; empty_gif; }
+    location /load { sliding_limit zone=load max=1000000 window=60s key=\$arg_k; empty_gif; }
+END
+        http => "sliding_limit_redis redis://127.0.0.1:$redis_port timeout=$timeout connect_timeout=200ms;", %with);
+}
+
+sub status_of { (get($_[0]->port, $_[1]))[1]{'x-status'} // 'no answer' }
+
+# How often the log says that Redis went and came, over all workers.
+sub says {
+    my ($nginx, $what) = @_;
+    my @lines = $nginx->error_log =~ /sliding_limit: redis "\S+" is \Q$what\E/g;
+    return scalar @lines;
+}
+
+# Until every worker counts again; they take connections at random.
+sub counts_again {
+    my ($nginx) = @_;
+    my $in_a_row = 0;
+    wait_until {
+        $in_a_row = status_of($nginx, '/load?k=again') eq 'PASSED' ? $in_a_row + 1 : 0;
+        $in_a_row >= 20;
+    } 20, 'counting to return';
+}
+
+sub exactly_five_pass {
+    my ($nginx, $key) = @_;
+    my @status = map { status_of($nginx, "/count?k=$key") } 1 .. 8;
+    is "@status", join(' ', ('PASSED') x 5, ('REJECTED') x 3), "counting is right ($key)";
+}
+
+sub stayed_up {
+    my ($nginx, @answers) = @_;
+    my ($slowest) = sort { $b <=> $a } map { $_->{took} } @answers;
+
+    is summary(grep { $_->{status} != 200 } @answers), '', 'nothing but 200: ' . summary(@answers);
+    cmp_ok $slowest, '<', $PATIENCE, sprintf 'the slowest took %.3f s', $slowest;
+    is $nginx->bad_lines, '', 'nothing alarming in the log';
+}
+
+sub under_load {
+    my ($nginx, $seconds, $trouble) = @_;
+    my $load = start_load(clients => 8, seconds => $seconds, ports => [ $nginx->port ],
+        path => sub { "/load?k=$_[0]" }, pause => 0.001);
+    sleep 0.5;
+    $trouble->();
+    return $load->finish;
+}
+
+subtest 'down at start: nginx starts, requests pass at once, counting begins when it comes' => sub {
+    my $port = free_port();
+    my $nginx = nginx_for($port);
+
+    wait_until { says($nginx, 'down') == 2 } 10, 'both workers to notice';
+    my $start = time;
+    is status_of($nginx, '/count?k=early'), 'FAILED_OPEN' for 1 .. 20;
+    cmp_ok time - $start, '<', 1.5, 'twenty requests did not wait for it';
+    is says($nginx, 'down'), 2, 'one line a worker, not a line a request';
+
+    my $redis = start_redis(port => $port);
+    counts_again($nginx);
+    exactly_five_pass($nginx, 'came');
+    is says($nginx, 'back'), 2, 'and one when it is back';
+    is $nginx->bad_lines, '';
+};
+
+subtest 'on_error deny refuses with 503 instead' => sub {
+    my $nginx = nginx_for(free_port(), on_error => 'deny');
+    my ($status, $headers, $body) = get($nginx->port, '/count?k=deny');
+
+    is $status, 503;
+    is $headers->{'x-status'}, 'FAILED_CLOSED';
+    is $headers->{'x-ratelimit-limit'}, 5, 'only the limit itself is known';
+    ok !exists $headers->{$_}, "no $_" for qw(x-ratelimit-remaining x-ratelimit-reset retry-after);
+    is $body, '{"status":503,"code":"rate_limit:unavailable"}';
+};
+
+subtest 'kill -9 and restart' => sub {
+    my $redis = start_redis();
+    my $nginx = nginx_for($redis->port);
+
+    my @answers = under_load($nginx, 4, sub {
+        $redis->kill9;
+        sleep 1;
+        $redis->start;
+    });
+    stayed_up($nginx, @answers);
+    counts_again($nginx);
+    exactly_five_pass($nginx, 'restarted');
+    is says($nginx, 'down'), 2, 'one line a worker when it went';
+    is says($nginx, 'back'), 2, 'one when it came';
+};
+
+subtest 'kill -STOP and CONT' => sub {
+    my $redis = start_redis();
+    my $nginx = nginx_for($redis->port);
+
+    my $resumed;
+    my @answers = under_load($nginx, 5, sub {
+        $redis->pause;
+        sleep 1.5;
+        $redis->resume;
+        $resumed = time;
+    });
+    stayed_up($nginx, @answers);
+
+    my $waiting = grep { $_->{at} < $resumed && $_->{at} > $resumed - 1 && $_->{took} > 0.09 } @answers;
+    is $waiting, 0, 'once it is known to be down nobody waits for it';
+
+    my ($counted) = grep { $_->{at} > $resumed && $_->{remaining} ne '-' } @answers;
+    ok $counted, 'counting again';
+    cmp_ok $counted->{at} - $resumed, '<', 3, 'soon after';
+    counts_again($nginx);
+    exactly_five_pass($nginx, 'continued');
+};
+
+subtest 'late replies are never given to another request' => sub {
+    my $redis = start_redis();
+    my $nginx = nginx_for($redis->port, workers => 1);
+    is status_of($nginx, '/load?k=first'), 'PASSED';
+
+    # a pause that is longer than the timeout and shorter than what breaks the
+    # connection: the reply comes when nobody waits for it any more
+    for my $round (1 .. 5) {
+        $redis->pause;
+        is status_of($nginx, '/count?k=late'), 'FAILED_OPEN', 'timed out';
+        $redis->resume;
+        my (undef, $headers) = get($nginx->port, "/load?k=other$round");
+        is $headers->{'x-ratelimit-remaining'} // 999999, 999999,
+            "the next request has the answer to its own question, not $round used";
+        sleep 0.3;
+    }
+    counts_again($nginx);
+    is $redis->cli('ZCARD', 'rate_limit:count:late'), 5, 'what passed was counted, if late';
+    is $nginx->bad_lines, '';
+};
+
+subtest 'a worker that is held up does not take Redis for dead' => sub {
+    my $redis = start_redis();
+    my $nginx = nginx_for($redis->port, workers => 1, timeout => '50ms');
+    my ($worker) = $nginx->workers;
+
+    my @answers = under_load($nginx, 4, sub {
+        for (1 .. 12) {
+            kill 'STOP', $worker;
+            sleep 0.13;
+            kill 'CONT', $worker;
+            sleep 0.1;
+        }
+    });
+    stayed_up($nginx, @answers);
+    is says($nginx, 'down'), 0, 'Redis has answered all the time';
+    my $uncounted = grep { $_->{remaining} eq '-' } @answers;
+    cmp_ok $uncounted, '<', @answers / 20, "$uncounted of " . @answers . ' went uncounted';
+};
+
+subtest 'SCRIPT FLUSH: loaded again, every request counted once' => sub {
+    my $redis = start_redis();
+    my $nginx = nginx_for($redis->port, timeout => '5s');
+
+    my @answers = under_load($nginx, 3, sub {
+        for (1 .. 20) {
+            $redis->cli('SCRIPT', 'FLUSH');
+            sleep 0.05;
+        }
+    });
+    stayed_up($nginx, @answers);
+    is scalar(grep { $_->{remaining} eq '-' } @answers), 0, 'no request went uncounted';
+
+    my $counted = 0;
+    $counted += $redis->cli('ZCARD', "rate_limit:load:$_") for 1 .. 8;
+    is $counted, scalar @answers, 'and none was counted twice';
+    is says($nginx, 'down'), 0, 'nobody noticed';
+};
+
+subtest 'CLIENT KILL: the connection is replaced, quietly' => sub {
+    my $redis = start_redis();
+    my $nginx = nginx_for($redis->port);
+
+    sleep 1.2;
+    my @answers = under_load($nginx, 3, sub { $redis->cli('CLIENT', 'KILL', 'TYPE', 'normal') });
+    stayed_up($nginx, @answers);
+    counts_again($nginx);
+    is says($nginx, 'down'), 0, 'no outage';
+    cmp_ok $redis->info('stats', 'total_connections_received'), '<', 60, 'no storm of connections';
+};
+
+subtest 'FLUSHALL: windows start anew' => sub {
+    my $redis = start_redis();
+    my $nginx = nginx_for($redis->port);
+
+    exactly_five_pass($nginx, 'flushed');
+    $redis->cli('FLUSHALL');
+    exactly_five_pass($nginx, 'flushed');
+};
+
+# What Redis says no to, how to make it, and how to mend it.
+my @refusals = (
+    ['OOM', [['CONFIG', 'SET', 'maxmemory', '1']], [['CONFIG', 'SET', 'maxmemory', '0']]],
+    ['READONLY', [['REPLICAOF', '127.0.0.1', free_port()]], [['REPLICAOF', 'NO', 'ONE']]],
+    ['NOREPLICAS', [['CONFIG', 'SET', 'min-replicas-to-write', '1']],
+        [['CONFIG', 'SET', 'min-replicas-to-write', '0']]],
+);
+
+for (@refusals) {
+    my ($error, $break, $mend) = @$_;
+
+    subtest "$error: requests pass, one line, and it is over when Redis says so" => sub {
+        my $redis = start_redis();
+        my $nginx = nginx_for($redis->port);
+        is status_of($nginx, '/load?k=before'), 'PASSED';
+
+        $redis->cli(@$_) for @$break;
+        wait_until { status_of($nginx, '/load?k=during') eq 'FAILED_OPEN' } 10, $error;
+        my @status = map { status_of($nginx, '/load?k=during') } 1 .. 30;
+        is scalar(grep { $_ ne 'FAILED_OPEN' } @status), 0, 'all pass, uncounted';
+        like $nginx->error_log, qr/is down: $error/, 'the log says why';
+        cmp_ok says($nginx, 'down'), '<=', 2, 'once a worker';
+
+        $redis->cli(@$_) for @$mend;
+        counts_again($nginx);
+        exactly_five_pass($nginx, 'mended');
+        is $nginx->bad_lines, '';
+    };
+}
+
+subtest 'WRONGTYPE: that key passes, others go on being counted' => sub {
+    my $redis = start_redis();
+    my $nginx = nginx_for($redis->port);
+
+    $redis->cli('SET', 'rate_limit:count:odd', 'text');
+    is status_of($nginx, '/count?k=odd'), 'FAILED_OPEN' for 1 .. 10;
+    exactly_five_pass($nginx, 'even');
+    is says($nginx, 'down'), 0, 'Redis is not down';
+    my @lines = $nginx->error_log =~ /check\(s\) failed, the last one because: (\S+)/g;
+    cmp_ok scalar @lines, '<=', 2, 'a line a worker, not a line a request';
+    is $lines[0], 'WRONGTYPE';
+};
+
+done_testing;

@@ -1,0 +1,208 @@
+# What answers is broken, hostile, or no Redis at all: requests pass, the worker
+# lives, memory stays where it was, and with a healthy answer all is well again.
+
+use strict;
+use warnings;
+use lib 't/lib';
+
+use SlidingLimit::FakeRedis qw(start_fake_redis);
+use SlidingLimit::Servers qw(start_nginx get wait_until);
+use Socket qw(SOL_SOCKET SO_LINGER);
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $GOOD = SlidingLimit::FakeRedis::ADMITTED;
+my $PATIENCE = 2;
+
+sub nginx_for {
+    my ($fake, $timeout) = @_;
+    return start_nginx(<<'END', http => 'sliding_limit_redis redis://127.0.0.1:' . $fake->port . ' timeout=' . ($timeout || '200ms') . ';');
+    add_header X-Status $sliding_limit_status always;
+    location / { sliding_limit zone=nonsense max=100 window=60s key=$arg_k; empty_gif; }
+END
+}
+
+sub ask {
+    my ($nginx) = @_;
+    my $start = time;
+    my ($status, $headers) = get($nginx->port, '/?k=a');
+    return ($status, $headers->{'x-status'} // '-', time - $start);
+}
+
+sub memory_of {
+    my ($pid) = @_;
+    open my $file, '<', "/proc/$pid/status" or die $!;
+    return (join '', <$file>) =~ /^VmRSS:\s+(\d+)/m ? $1 : 0;
+}
+
+# [what, answer to a check, log line expected]
+my @nonsense = (
+    ['garbage', "HTTP/1.1 200 OK\r\n\r\nhello\r\n", qr/is down: Protocol error/],
+    ['a string', "\$5\r\nhello\r\n", qr/not what the script returns/],
+    ['an integer', ":1\r\n", qr/not what the script returns/],
+    ['nil', "\$-1\r\n", qr/not what the script returns/],
+    ['a nil array', "*-1\r\n", qr/not what the script returns/],
+    ['an array that is too short', "*2\r\n:1\r\n:1\r\n", qr/not what the script returns/],
+    ['an array that is too long', "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n", qr/not what the script returns/],
+    ['wrong types in the array', "*3\r\n:1\r\n\$1\r\n1\r\n:1\r\n", qr/not what the script returns/],
+    ['negative numbers', "*3\r\n:1\r\n:-7\r\n:1\r\n", qr/not what the script returns/],
+    ['neither yes nor no', "*3\r\n:2\r\n:1\r\n:1\r\n", qr/not what the script returns/],
+    ['nested arrays', "*3\r\n*1\r\n:1\r\n:1\r\n:1\r\n", qr/unlike any that was asked for/],
+    ['very deep nesting', "*1\r\n" x 1000, qr/unlike any that was asked for/],
+    ['an array of 4294967295', "*4294967295\r\n", qr/is down/],
+    ['an array of 2147483647', "*2147483647\r\n", qr/unlike any that was asked for/],
+    ['a number that overflows', "*3\r\n:1\r\n:99999999999999999999999\r\n:1\r\n", qr/is down|not what/],
+    ['a reply that nothing asked for', "$GOOD+OK\r\n", qr/a reply came that nothing asked for/],
+    ['two replies for one', $GOOD . $GOOD, qr/a reply came that nothing asked for/],
+);
+
+for (@nonsense) {
+    my ($what, $answer, $line) = @$_;
+
+    subtest $what => sub {
+        my $fake = start_fake_redis(sub { my ($socket) = @_; print $socket $answer; 1 });
+        my $nginx = nginx_for($fake);
+        my ($worker) = $nginx->workers;
+        my $before = memory_of($worker);
+
+        for (1 .. 3) {
+            my ($status, $state, $took) = ask($nginx);
+            is $status, 200, "passes ($state)";
+            cmp_ok $took, '<', $PATIENCE, 'in time';
+        }
+        wait_until { $nginx->error_log =~ $line } 5, "the log to say why: $line";
+
+        is join(',', $nginx->workers), $worker, 'the worker lives';
+        cmp_ok memory_of($worker) - $before, '<', 8192, 'and has not grown';
+        is $nginx->bad_lines, '';
+    };
+}
+
+subtest 'a reply that nothing asked for, on an idle connection' => sub {
+    my $fake = start_fake_redis(sub {
+        my ($socket) = @_;
+        print $socket $GOOD;
+        sleep 0.2;
+        print $socket "+surprise\r\n";
+        1;
+    });
+    my $nginx = nginx_for($fake);
+    my ($worker) = $nginx->workers;
+
+    is +(ask($nginx))[1], 'PASSED';
+    wait_until { $nginx->error_log =~ /a reply came that nothing asked for/ } 5, 'the log line';
+    is join(',', $nginx->workers), $worker, 'the worker lives';
+};
+
+subtest 'a bulk header of one gigabyte, and data without end' => sub {
+    my $fake = start_fake_redis(sub {
+        my ($socket) = @_;
+        print $socket "\$1073741824\r\n";
+        my $sent = 0;
+        while ($sent < 256 * 1024 * 1024) {
+            my $n = syswrite $socket, 'x' x 65536 or return 0;
+            $sent += $n;
+        }
+        0;
+    });
+    my $nginx = nginx_for($fake);
+    my ($worker) = $nginx->workers;
+    my $before = memory_of($worker);
+
+    is +(ask($nginx))[0], 200;
+    wait_until { $nginx->error_log =~ /the reply is too large/ } 5, 'the log line';
+    cmp_ok memory_of($worker) - $before, '<', 8192, 'memory has not grown';
+};
+
+subtest 'replies in slices of one byte' => sub {
+    my $fake = start_fake_redis(sub {
+        my ($socket) = @_;
+        for my $byte (split //, $GOOD) {
+            syswrite $socket, $byte;
+            sleep 0.002;
+        }
+        1;
+    });
+    my $nginx = nginx_for($fake, '5s');
+
+    is +(ask($nginx))[1], 'PASSED' for 1 .. 5;
+    is $nginx->bad_lines, '';
+};
+
+subtest 'a reset in mid-reply' => sub {
+    my $fake = start_fake_redis(sub {
+        my ($socket, $n) = @_;
+        if ($n == 1) {
+            print $socket $GOOD;
+            return 1;
+        }
+        print $socket "*3\r\n:1\r\n";
+        setsockopt $socket, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0;
+        close $socket;
+        0;
+    });
+    my $nginx = nginx_for($fake, '5s');
+
+    is +(ask($nginx))[1], 'PASSED', 'first';
+    my ($status, $state, $took) = ask($nginx);
+    is $state, 'FAILED_OPEN', 'the one that was cut off';
+    cmp_ok $took, '<', $PATIENCE, 'without waiting for the timeout';
+    wait_until { (ask($nginx))[1] eq 'PASSED' } 10, 'the connection to be replaced';
+    is $nginx->bad_lines, '';
+};
+
+subtest 'silence: half-open, nothing ever comes back' => sub {
+    my $fake = start_fake_redis(sub { 1 });
+    my $nginx = nginx_for($fake, '100ms');
+
+    my ($status, $state, $took) = ask($nginx);
+    is "$status $state", '200 FAILED_OPEN';
+    cmp_ok $took, '>', 0.08, 'after the timeout';
+    cmp_ok $took, '<', $PATIENCE;
+    sleep 0.25;
+    ask($nginx);
+    wait_until { $nginx->error_log =~ /is down: it does not reply/ } 5, 'the connection to be given up';
+    is $nginx->bad_lines, '';
+};
+
+subtest 'too many clients' => sub {
+    my $fake = start_fake_redis(undef, on_connect => sub {
+        my ($socket) = @_;
+        print $socket "-ERR max number of clients reached\r\n";
+    });
+    my $nginx = nginx_for($fake);
+
+    is +(ask($nginx))[0], 200 for 1 .. 5;
+    wait_until { $nginx->error_log =~ /is down: (?:ERR max number of clients|Server closed|Connection reset)/ } 5,
+        'the log line';
+    is $nginx->bad_lines, '';
+};
+
+subtest 'a server that accepts and says nothing' => sub {
+    my $fake = start_fake_redis(undef, on_connect => sub { sleep 30 });
+    my $nginx = nginx_for($fake, '100ms');
+
+    wait_until { $nginx->error_log =~ /is down: no answer within connect_timeout/ } 5, 'the log line';
+    my ($status, $state, $took) = ask($nginx);
+    is "$status $state", '200 FAILED_OPEN';
+    cmp_ok $took, '<', 0.08 + $PATIENCE;
+    is $nginx->bad_lines, '';
+};
+
+subtest 'a server that closes every connection right away is not stormed' => sub {
+    my $log = File::Temp->new;
+    my $fake = start_fake_redis(undef, on_connect => sub {
+        open my $out, '>>', $log or die $!;
+        syswrite $out, "x";
+    });
+    my $nginx = nginx_for($fake);
+
+    my $end = time + 3;
+    while (time < $end) {
+        is +(ask($nginx))[0], 200 or last;
+    }
+    cmp_ok -s $log, '<', 30, 'a few attempts in three seconds';
+    cmp_ok -s $log, '>', 1, 'but not only one';
+};
+
+done_testing;
