@@ -1,0 +1,69 @@
+# What README.md says can be done: its configurations load, its ACL line suffices,
+# its directives are those that exist.
+
+use strict;
+use warnings;
+use lib 't/lib';
+
+use File::Temp ();
+use SlidingLimit::Servers qw(get module nginx_binary start_nginx start_redis);
+use Test::More;
+use Time::HiRes qw(sleep);
+
+my $readme = do { local (@ARGV, $/) = 'README.md'; <> };
+my $source = do { local (@ARGV, $/) = 'src/sl_config.cpp'; <> };
+
+my $dir = File::Temp->newdir;
+mkdir "$dir/logs";
+open my $password, '>', "$dir/password" or die $!;
+print $password "secret\n";
+close $password;
+
+my @examples = $readme =~ /^```nginx\n(.*?)^```/msg;
+cmp_ok scalar @examples, '>=', 7, scalar(@examples) . ' examples';
+
+for my $example (@examples) {
+    my ($title) = $example =~ /(sliding_limit\w* [^\n]*)/ ? $1 : $example =~ /^(.*)/;
+    my $redis = $example =~ /^\s*sliding_limit_redis/m ? '' : 'sliding_limit_redis redis://127.0.0.1:6379;';
+
+    # in the context that it needs, with this machine's paths
+    $example =~ s/^load_module .*//m;
+    $example =~ s{/etc/nginx/redis.password}{$dir/password};
+    $example =~ s{/var/log/nginx/}{$dir/logs/};
+    $example = "server { listen 127.0.0.1:8080; $example }" if $example =~ /^\s*location/m && $example !~ /server \{/;
+    $example = "events {} http { $redis $example }" unless $example =~ /^\s*http \{/m;
+
+    my $load = module() ? 'load_module ' . module() . ';' : '';
+    open my $conf, '>', "$dir/nginx.conf" or die $!;
+    print $conf "$load pid $dir/nginx.pid; error_log $dir/logs/error.log;\n$example";
+    close $conf;
+
+    my $said = `${\ nginx_binary()} -t -p $dir -c $dir/nginx.conf -e $dir/logs/error.log 2>&1`;
+    is $?, 0, "nginx -t: $title" or diag $said;
+}
+
+my %documented = map { $_ => 1 } $readme =~ /^### (sliding_limit\w*)$/mg;
+my %existing = map { $_ => 1 } $source =~ /ngx_string\("(sliding_limit\w*)"\),\n\s+(?:kAnywhere|NGX_HTTP)/g;
+is join(' ', sort keys %documented), join(' ', sort keys %existing), 'every directive is documented';
+
+for my $name (sort keys %documented) {
+    my ($section) = $readme =~ /^### $name\n(.*?)^##/ms;
+    like $section, qr/^\| $_ \|/m, "$name: $_" for qw(Syntax Default Context);
+    like $section, qr/^```nginx\n.*$name/ms, "$name: example";
+}
+
+subtest 'the ACL line is enough' => sub {
+    my ($acl) = $readme =~ /^(ACL SETUSER nginx .*)$/m;
+    my $redis = start_redis();
+    $redis->cli(split ' ', $acl);
+    my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis redis://nginx:PASSWORD@127.0.0.1:' . $redis->port . '/1;');
+    location / { sliding_limit zone=acl max=2 window=1s key=a; empty_gif; }
+END
+    my @status = map { (get($nginx->port, '/'))[0] } 1 .. 3;
+    is "@status", '200 200 429';
+    sleep 1.2;
+    is +(get($nginx->port, '/'))[0], 200, 'also when entries expire';
+    is $nginx->bad_lines, '';
+};
+
+done_testing;
