@@ -389,7 +389,8 @@ for (
     ['redis://127.0.0.1/1/2', 'invalid db "1/2"', $DB],
     ['redis://127.0.0.1/0?x', 'invalid db "0?x"', $DB],
 
-    ['unix:', 'invalid URL "unix:"', 'it has no path, as in unix:/run/redis.sock'],
+    ['unix:', 'invalid URL "unix:"', 'it must be unix: and a path, as in unix:/run/redis.sock'],
+    ["unix://u:$SECRET\@/run/redis.sock", 'invalid URL "unix://u:***@/run/redis.sock"', 'it must be unix: and a path'],
     ['unix:redis.sock', 'invalid socket path "redis.sock"', $SOCKET],
     ['unix:/' . 'p' x 107, 'invalid socket path "/' . 'p' x 107 . '"', $SOCKET],
 

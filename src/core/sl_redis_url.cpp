@@ -30,7 +30,7 @@ std::string_view find_password(std::string_view text) noexcept
 {
     size_t at = text.rfind('@');
 
-    if (at == npos || starts_with(text, kUnix)) {
+    if (at == npos) {
         return {};
     }
 
@@ -38,7 +38,7 @@ std::string_view find_password(std::string_view text) noexcept
     size_t scheme = before.find("://");
 
     if (scheme == npos) {
-        return before;
+        return starts_with(text, kUnix) ? std::string_view{} : before;
     }
 
     size_t colon = before.find(':', scheme + 3);
@@ -53,8 +53,13 @@ const char *parse_redis_url(std::string_view text, RedisUrl *url) noexcept
     if (starts_with(text, kUnix)) {
         url->socket = text.substr(kUnix.size());
 
-        return url->socket.empty() ? "has no path, as in unix:/run/redis.sock"
-                                   : nullptr;
+        /* unix:///path is a path; what stands in unix://here/path is not */
+        bool has_host =
+            starts_with(url->socket, "//") && !starts_with(url->socket, "///");
+
+        return url->socket.empty() || has_host
+                   ? "must be unix: and a path, as in unix:/run/redis.sock"
+                   : nullptr;
     }
 
     if (!starts_with(text, kTcp)) {

@@ -80,10 +80,12 @@ RedisConnection::RedisConnection(const RedisSettings &settings) noexcept
     : settings_(settings), state_(State::kClosed), ac_(nullptr), timer_(),
       backoff_(kFirstRetryMs, kLongestRetryMs), host_(0), up_since_(0),
       down_since_(0), trouble_(Trouble::kNone), script_loading_(false),
-      setup_command_(), script_command_(), probe_command_()
+      setup_command_(), auth_command_(), script_command_(), probe_command_()
 {
     setup_command_.on_reply = on_setup_reply;
     setup_command_.connection = this;
+    auth_command_.on_reply = on_auth_reply;
+    auth_command_.connection = this;
     script_command_.on_reply = on_script_reply;
     script_command_.connection = this;
     probe_command_.on_reply = on_probe_reply;
@@ -199,13 +201,12 @@ redisAsyncContext *RedisConnection::new_context() noexcept
 bool RedisConnection::send_setup() noexcept
 {
     if (settings_.password.len) {
-        bool sent =
-            settings_.user.len
-                ? send_setup_command(
-                    &setup_command_,
-                    {"AUTH", view(settings_.user), view(settings_.password)})
-                : send_setup_command(&setup_command_,
-                                     {"AUTH", view(settings_.password)});
+        bool sent = settings_.user.len
+                        ? send_setup_command(&auth_command_,
+                                             {"AUTH", view(settings_.user),
+                                              view(settings_.password)})
+                        : send_setup_command(
+                            &auth_command_, {"AUTH", view(settings_.password)});
 
         if (!sent) {
             return false;
@@ -258,16 +259,31 @@ void RedisConnection::on_setup_reply(RedisCommand *self,
 {
     RedisConnection *c = static_cast<SetupCommand *>(self)->connection;
 
-    if (reply == nullptr || reply->type != REDIS_REPLY_ERROR) {
-        return;
+    if (reply != nullptr && reply->type == REDIS_REPLY_ERROR) {
+        c->setup_failed(text_of(reply));
     }
+}
 
+void RedisConnection::setup_failed(std::string_view error) noexcept
+{
     /* whatever else Redis says no to here, waiting does not mend it */
-    bool unavailable =
-        classify_redis_error(text_of(reply)) == RedisError::kUnavailable;
+    bool unavailable = classify_redis_error(error) == RedisError::kUnavailable;
 
-    c->fail(unavailable ? Trouble::kUnavailable : Trouble::kForbidden,
-            text_of(reply));
+    fail(unavailable ? Trouble::kUnavailable : Trouble::kForbidden, error);
+}
+
+/* A server that does not know AUTH may repeat its arguments: not into the log.
+ */
+void RedisConnection::on_auth_reply(RedisCommand *self,
+                                    redisReply *reply) noexcept
+{
+    RedisConnection *c = static_cast<SetupCommand *>(self)->connection;
+
+    if (reply != nullptr && reply->type == REDIS_REPLY_ERROR) {
+        std::string_view text = text_of(reply);
+
+        c->setup_failed(text.substr(0, text.find(", with args")));
+    }
 }
 
 void RedisConnection::on_script_reply(RedisCommand *self,

@@ -114,6 +114,7 @@ class RedisConnection {
         SetupCommand *command,
         std::initializer_list<std::string_view> args) noexcept;
     void set_up() noexcept;
+    void setup_failed(std::string_view error) noexcept;
     bool is_settled() const noexcept;
     void lost(redisAsyncContext *ac) noexcept;
     void go_down(Trouble trouble, std::string_view reason) noexcept;
@@ -121,6 +122,7 @@ class RedisConnection {
     ngx_msec_t retry_delay(Trouble trouble) noexcept;
 
     static void on_setup_reply(RedisCommand *self, redisReply *reply) noexcept;
+    static void on_auth_reply(RedisCommand *self, redisReply *reply) noexcept;
     static void on_script_reply(RedisCommand *self, redisReply *reply) noexcept;
     static void on_probe_reply(RedisCommand *self, redisReply *reply) noexcept;
     static void on_connect(const redisAsyncContext *ac, int status) noexcept;
@@ -147,6 +149,7 @@ class RedisConnection {
     bool script_loading_;
 
     SetupCommand setup_command_;
+    SetupCommand auth_command_;
     SetupCommand script_command_;
     SetupCommand probe_command_;
 };

@@ -188,7 +188,11 @@ void a_missing_host_is_refused(void **)
 
 void a_missing_path_is_refused(void **)
 {
-    assert_refused("unix:", "has no path, as in unix:/run/redis.sock");
+    const char *expected =
+        "must be unix: and a path, as in unix:/run/redis.sock";
+
+    assert_refused("unix:", expected);
+    assert_refused("unix://user:secret@/run/redis.sock", expected);
 }
 
 void the_text_ends_where_its_size_says(void **)
@@ -260,6 +264,7 @@ void a_password_is_found_whatever_it_is_made_of(void **)
     assert_password("redis://u:pa/ss@h", "pa/ss");
     assert_password("redis://u:p@a:b@h:1/2", "p@a:b");
     assert_password("redis://u:p://q@h", "p://q");
+    assert_password("unix://u:p@/run/redis.sock", "p");
 }
 
 void without_a_scheme_too_much_is_hidden_rather_than_too_little(void **)
