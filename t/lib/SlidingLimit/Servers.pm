@@ -7,6 +7,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use Fcntl qw(LOCK_EX LOCK_NB);
 use File::Spec ();
 use File::Temp ();
 use IO::Socket::INET ();
@@ -32,14 +33,25 @@ sub module {
     return "$built/ngx_http_sliding_limit_module.so";
 }
 
-# Ports below the range from which the kernel takes those of outgoing
-# connections, so that none of these comes in between.
+# A port that nobody listens on, and that no other test takes until this one
+# ends: a server that restarts is away from its port for a moment. Below the
+# range from which the kernel takes ports of outgoing connections.
+my @locks;
+
 sub free_port {
+    my $dir = "/tmp/sliding-limit-ports-$<";
+    mkdir $dir;
+
     for (1 .. 1000) {
         my $port = 10000 + int rand 22000;
-        my $socket = IO::Socket::INET->new(
-            LocalAddr => '127.0.0.1', LocalPort => $port, Listen => 1, ReuseAddr => 1);
-        return $port if $socket;
+
+        open my $lock, '>', "$dir/$port" or die "$dir/$port: $!";
+        next unless flock $lock, LOCK_EX | LOCK_NB;
+        next unless IO::Socket::INET->new(
+            LocalAddr => '0.0.0.0', LocalPort => $port, Listen => 1, ReuseAddr => 1);
+
+        push @locks, $lock;
+        return $port;
     }
 
     die 'no free port';

@@ -12,12 +12,20 @@ package SlidingLimit::Suite;
 use strict;
 use warnings;
 
+use File::Temp ();
 use SlidingLimit::Servers ();
 use Time::HiRes ();
+
+our $servroot;
 
 BEGIN {
     $ENV{TEST_NGINX_REDIS_PORT} ||= 6379;
     $ENV{TEST_NGINX_RUN} = sprintf 'run%x-%x', $$, Time::HiRes::time() * 1e6;
+    # a port and a directory of its own for each suite: they run side by side
+    $servroot = File::Temp->newdir();
+    chmod 0755, $servroot;
+    $ENV{TEST_NGINX_SERVROOT} = "$servroot/servroot";
+    $ENV{TEST_NGINX_PORT} = SlidingLimit::Servers::free_port();
     $ENV{TEST_NGINX_DEAD_PORT} = SlidingLimit::Servers::free_port();
     # blocks stand in an order that a reader can follow
     $ENV{TEST_NGINX_NO_SHUFFLE} = 1;
