@@ -14,9 +14,18 @@ SOURCES := config $(wildcard src/* src/*/* lua/*)
 
 module: $(BUILD)/$(MODULE) ## build the module (the default): build/ngx_http_sliding_limit_module.so
 
-$(BUILD)/$(MODULE): $(SOURCES) scripts/build-module
+$(BUILD)/$(MODULE): $(SOURCES) scripts/build-module $(BUILD)/nginx-version
+	@echo "building $@"
+	@scripts/build-module "$(NGINX_SRC)" "$(BUILD)" "$(JOBS)"
+
+# a module fits the nginx it was built for and no other: notice a new one
+$(BUILD)/nginx-version: FORCE
 	@scripts/install-packages build
-	scripts/build-module "$(NGINX_SRC)" "$(BUILD)" "$(JOBS)"
+	@mkdir -p $(@D)
+	@{ echo "$(NGINX_SRC)"; cat "$(NGINX_SRC)/src/core/nginx.h" 2> /dev/null; } > $@.new || true
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+FORCE:
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile

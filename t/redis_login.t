@@ -150,7 +150,7 @@ sub write_file {
     counts('a database in the URL', $redis, "redis://127.0.0.1:$port/15", db => 15);
     counts('database 0 in the URL', $redis, "redis://127.0.0.1:$port/0");
     counts('a unix socket and db=', $redis, "unix:$socket db=5", db => 5,
-        clients => qr/ flags=U db=5 /);
+        clients => qr/ flags=U .*db=5 /);
 
     fails('a database that is not there', $redis, "redis://127.0.0.1:$port/16",
         qr/ERR .*DB index/);
@@ -272,7 +272,7 @@ SKIP: {
 
     $add_user->('elsewhere', '~other:*', '+@all');
     fails('a user without rights to the keys', $redis, "redis://elsewhere:$SECRET\@$host",
-        qr/NOPERM .*keys/);
+        qr/NOPERM .*key/);
 
     $add_user->('leaver', '~*', '+@all');
 

@@ -337,7 +337,9 @@ void RedisConnection::lost(redisAsyncContext *ac) noexcept
 {
     ac_ = nullptr;
 
-    if (is_settled() && ac->c.err == REDIS_ERR_EOF) {
+    /* a reset, if there were commands that Redis had not read yet */
+    if (is_settled()
+        && (ac->c.err == REDIS_ERR_EOF || ac->c.err == REDIS_ERR_IO)) {
         ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
                       "sliding_limit: redis \"%V\" closed the connection, "
                       "opening another",
