@@ -10,7 +10,7 @@ MODULE  := ngx_http_sliding_limit_module.so
 SOURCES := config $(wildcard src/* src/*/* lua/*)
 
 .DEFAULT_GOAL := module
-.PHONY: module help demo test sanitize lint format docker-test clean
+.PHONY: module help demo test sanitize build-test lint format docker-test clean
 
 module: $(BUILD)/$(MODULE) ## build the module (the default): build/ngx_http_sliding_limit_module.so
 
@@ -61,6 +61,10 @@ sanitize: ## the same tests under AddressSanitizer and UBSan
 	@$(MAKE) -s -j$(JOBS) module $(UNIT_TESTS)
 	@scripts/build-sanitized-nginx "$(BUILD)" "$(JOBS)"
 	@scripts/sanitize "$(BUILD)" $(SUITES)
+
+build-test: ## every way to build the module, with a plain nginx tree
+	@scripts/install-packages build sanitize
+	@scripts/build-test "$(BUILD)" "$(JOBS)"
 
 docker-test: ## build the Docker image without a daemon, and try two of them on one Redis
 	@scripts/install-packages docker redis
