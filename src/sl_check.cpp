@@ -21,15 +21,15 @@ int64_t monotonic_us()
 }  // namespace
 
 /*
- * An internal redirect clears the request's module contexts, but not its pool:
- * there the check is found again by its cleanup.
+ * An internal redirect, or a filter that ends the request, clears its module
+ * contexts but not its pool: there the check is found again by its cleanup.
  */
 Check *Check::find(ngx_http_request_t *r) noexcept
 {
     auto *check = static_cast<Check *>(
         ngx_http_get_module_ctx(r->main, ngx_http_sliding_limit_module));
 
-    if (check != nullptr) {
+    if (check != nullptr || !(r->main->internal || r->main->filter_finalize)) {
         return check;
     }
 
@@ -104,7 +104,6 @@ void Check::start() noexcept
     Query query;
     query.count = 0;
     asked_count_ = 0;
-    answered_ = true;
 
     /* of a location that the request has been sent away from */
     abandon_question();
@@ -143,7 +142,6 @@ void Check::start() noexcept
         return;
     }
 
-    answered_ = false;
     wait();
 }
 
@@ -245,8 +243,7 @@ void Check::conclude(const Answer &answer) noexcept
     outcome_ = decision.admitted ? Outcome::kPassed : Outcome::kRejected;
 }
 
-/* After a redirect there may be a limit to show already: the tighter one stays.
- */
+/* After a redirect there may be one to show already: the tighter one stays. */
 void Check::show(const Limit *limit, const LimitState &state,
                  bool refused) noexcept
 {

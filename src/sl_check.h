@@ -56,7 +56,7 @@ class Check final : public AnswerReceiver {
 
     bool is_waiting() const noexcept;
 
-    /* The last start() has been dealt with; true once. */
+    /* True once after a wait: the store has answered. */
     bool take_answer() noexcept;
 
     Outcome outcome() const noexcept { return outcome_; }

@@ -51,8 +51,6 @@ ngx_int_t access_handler(ngx_http_request_t *r) noexcept
         if (check->is_waiting()) {
             return NGX_AGAIN;
         }
-
-        check->take_answer();
     }
 
     return check->is_refused() ? refuse(r, *check) : NGX_DECLINED;

@@ -1,7 +1,5 @@
 #include "sl_redis_connection.h"
 
-#include <cstring>
-
 #include "../core/sl_decision.h"
 #include "../core/sl_key.h"
 #include "../core/sl_redis_error.h"
@@ -272,8 +270,7 @@ void RedisConnection::setup_failed(std::string_view error) noexcept
     fail(unavailable ? Trouble::kUnavailable : Trouble::kForbidden, error);
 }
 
-/* A server that does not know AUTH may repeat its arguments: not into the log.
- */
+/* A server that does not know AUTH may repeat its arguments: not in the log. */
 void RedisConnection::on_auth_reply(RedisCommand *self,
                                     redisReply *reply) noexcept
 {
@@ -314,8 +311,7 @@ void RedisConnection::set_up() noexcept
 {
     ngx_del_timer(&timer_);
 
-    /* at the level of the failure, or who reads of one would not of the other
-     */
+    /* at the level of the failure: who reads of one must read of the other */
     if (state_ == State::kDown) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "sliding_limit: redis \"%V\" is back after %M ms",
@@ -446,9 +442,8 @@ void RedisConnection::on_reply(redisAsyncContext *ac, void *reply,
     command->on_reply(command, static_cast<redisReply *>(reply));
 
     /*
-     * hiredis asserts that every reply was asked for, and it parses all it has
-     * read before it returns: more input after the last reply must not get
-     * there.
+     * hiredis asserts that every reply was asked for, and parses all that it
+     * has read: input after the last reply must not get there.
      */
     auto *c = static_cast<RedisConnection *>(ac->data);
 

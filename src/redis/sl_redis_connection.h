@@ -69,8 +69,6 @@ class RedisConnection {
     /* Every pending command gets its nullptr before this returns. */
     void close() noexcept;
 
-    bool is_open() const noexcept { return state_ != State::kClosed; }
-
     /* send() has a chance. */
     bool accepts() const noexcept
     {
