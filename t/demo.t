@@ -5,6 +5,7 @@ use warnings;
 use lib 't/lib';
 
 use File::Temp ();
+use POSIX qw(WNOHANG);
 use SlidingLimit::Servers qw(free_port get module wait_until);
 use Test::More;
 
@@ -19,6 +20,8 @@ sub start_demo {
     my $pid = fork // die $!;
     if (!$pid) {
         setpgrp;
+        # as in a terminal, also if these tests themselves run in the background
+        $SIG{$_} = 'DEFAULT' for 'INT', 'TERM';
         $ENV{TMPDIR} = "$temp";
         open STDOUT, '>', "$temp.out";
         open STDERR, '>&', \*STDOUT;
@@ -55,7 +58,7 @@ for my $signal ('INT', 'TERM') {
     kill 'STOP', $redis;
 
     kill $signal, -$demo;
-    waitpid $demo, 0;
+    wait_until { waitpid($demo, WNOHANG) == $demo } 20, 'its end';
     is $?, 0, "ends well on SIG$signal";
     is +(get($port, '/', 1))[0], 0, 'serves no more';
     ok !kill(0, $redis), 'its Redis has gone';
