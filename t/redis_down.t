@@ -139,7 +139,7 @@ subtest 'kill -STOP and CONT' => sub {
 
 subtest 'late replies are never given to another request' => sub {
     my $redis = start_redis();
-    my $nginx = nginx_for($redis->port, workers => 1);
+    my $nginx = nginx_for($redis->port, workers => 1, timeout => '500ms');
     is status_of($nginx, '/load?k=first'), 'PASSED';
 
     # a pause that is longer than the timeout and shorter than what breaks the
