@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use lib 't/lib';
 
+use IO::Socket::INET ();
 use SlidingLimit::Load qw(start_load summary);
 use SlidingLimit::Servers qw(start_redis start_nginx get wait_until free_port);
 use Test::More;
@@ -157,6 +158,58 @@ subtest 'late replies are never given to another request' => sub {
     is $redis->cli('ZCARD', 'rate_limit:count:late'), 5, 'what passed was counted, if late';
     is $nginx->bad_lines, '';
 };
+
+subtest 'a client that leaves does not keep the others waiting' => sub {
+    my $redis = start_redis();
+    my $nginx = nginx_for($redis->port, workers => 1, timeout => '200ms');
+    is status_of($nginx, '/load?k=first'), 'PASSED';
+
+    $redis->pause;
+    my $gone = IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $nginx->port) or die $!;
+    print $gone "GET /load?k=gone HTTP/1.1\r\nHost: test\r\n\r\n";
+    $gone->flush;
+    sleep 0.05;
+    close $gone;
+
+    my $start = time;
+    status_of($nginx, '/load?k=stays') for 1 .. 20;
+    cmp_ok time - $start, '<', 2.5, 'twenty requests, of which only the first few waited';
+    is says($nginx, 'down'), 1, 'Redis is known to be down';
+};
+
+# All checks are out and answered, but the workers read the replies only after
+# their time is up.
+for my $events ('', 'accept_mutex on; accept_mutex_delay 10ms;') {
+    subtest "a reply that has come is in time, however late it is read ($events)" => sub {
+        my $redis = start_redis();
+        my $requests = 1500;
+        my $nginx = nginx_for($redis->port, timeout => '2s', slots => 4096, events => $events);
+        counts_again($nginx);
+
+        $redis->pause;
+        my @clients = map {
+            my $c = IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $nginx->port) or die $!;
+            print $c "GET /count?k=late HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+            $c->flush;
+            $c;
+        } 1 .. $requests;
+        sleep 0.5;
+        kill 'STOP', $nginx->workers;
+        $redis->resume;
+        wait_until { $redis->calls('evalsha') >= $requests } 10, 'Redis to have answered';
+        sleep 2;
+        kill 'CONT', $nginx->workers;
+
+        my %count;
+        for my $c (@clients) {
+            my $answer = do { local $/; <$c> } // '';
+            $count{ $answer =~ /^X-Status: (\S+)\r$/m ? $1 : 'none' }++;
+        }
+        is join(' ', map { "$_:$count{$_}" } sort keys %count), 'PASSED:5 REJECTED:' . ($requests - 5),
+            'every answer was read';
+        is $nginx->bad_lines, '';
+    };
+}
 
 subtest 'a worker that is held up does not take Redis for dead' => sub {
     my $redis = start_redis();

@@ -1,5 +1,7 @@
 #include "sl_redis_adapter.h"
 
+#include <sys/ioctl.h>
+
 #include <cstdio>
 #include <new>
 
@@ -20,6 +22,9 @@ constexpr ngx_uint_t kEventFlags = NGX_LEVEL_EVENT;
  */
 constexpr size_t kMaxUnparsed = 64 * 1024;
 
+/* A megabyte at a time: more than the replies to all that can be under way. */
+constexpr ngx_uint_t kMaxReads = 64;
+
 struct Adapter {
     redisAsyncContext *ac;
     ngx_connection_t *c;
@@ -31,6 +36,9 @@ struct Adapter {
  * can tell "the socket is full" from "a new command". Only compared.
  */
 const Adapter *writing = nullptr;
+
+/* The adapter that is being read from; nullptr once it has been freed. */
+const Adapter *reading = nullptr;
 
 /* Frees the context with a reason that the disconnect callback will see. */
 void give_up(redisAsyncContext *ac, const char *reason)
@@ -53,25 +61,59 @@ bool is_unsolicited(redisAsyncContext *ac)
            && recv(ac->c.fd, &byte, 1, MSG_PEEK) == 1 && byte != '-';
 }
 
+bool has_input(const redisAsyncContext *ac)
+{
+    int bytes = 0;
+
+    return ioctl(ac->c.fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+/*
+ * hiredis reads 16 KB at a time. All that is there is read before anything
+ * else happens: timers come next, and a reply that has arrived is in time.
+ */
+void read_all(Adapter *adapter)
+{
+    redisAsyncContext *ac = adapter->ac;
+
+    for (ngx_uint_t n = 0; n < kMaxReads; n++) {
+        if (ac->c.reader->len - ac->c.reader->pos > kMaxUnparsed) {
+            give_up(ac, "the reply is too large");
+            return;
+        }
+
+        if (is_unsolicited(ac)) {
+            give_up(ac, "a reply came that nothing asked for");
+            return;
+        }
+
+        reading = adapter;
+        redisAsyncHandleRead(ac);
+
+        if (reading != adapter) {
+            /* it has freed the context, and this adapter with it */
+            return;
+        }
+
+        reading = nullptr;
+
+        if (!has_input(ac)) {
+            return;
+        }
+    }
+}
+
 void on_readable(ngx_event_t *ev) noexcept
 {
     auto *c = static_cast<ngx_connection_t *>(ev->data);
     auto *adapter = static_cast<Adapter *>(c->data);
-    redisAsyncContext *ac = adapter->ac;
 
     if (c->close) {
-        adapter->on_shutdown(ac);
-
-    } else if (ac->c.reader->len - ac->c.reader->pos > kMaxUnparsed) {
-        give_up(ac, "the reply is too large");
-
-    } else if (is_unsolicited(ac)) {
-        give_up(ac, "a reply came that nothing asked for");
-
-    } else {
-        /* may free the context and this adapter with it */
-        redisAsyncHandleRead(ac);
+        adapter->on_shutdown(adapter->ac);
+        return;
     }
+
+    read_all(adapter);
 }
 
 void on_writable(ngx_event_t *ev) noexcept
@@ -154,6 +196,10 @@ void cleanup(void *data) noexcept
     ngx_free_connection(c);
     c->fd = (ngx_socket_t)-1;
 
+    if (reading == adapter) {
+        reading = nullptr;
+    }
+
     adapter->ac->ev.data = nullptr;
     delete adapter;
 }
@@ -193,6 +239,13 @@ bool attach_to_event_loop(
     ac->ev.cleanup = cleanup;
 
     return true;
+}
+
+void read_waiting_input(redisAsyncContext *ac) noexcept
+{
+    if ((ac->c.flags & REDIS_CONNECTED) && has_input(ac)) {
+        read_all(static_cast<Adapter *>(ac->ev.data));
+    }
 }
 
 }  // namespace sl

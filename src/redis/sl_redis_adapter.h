@@ -26,4 +26,11 @@ bool attach_to_event_loop(
     redisAsyncContext *ac, ngx_log_t *log,
     void (*on_shutdown)(redisAsyncContext *) noexcept) noexcept;
 
+/*
+ * Reads what has come in on an attached context, now. For when the event that
+ * would do it may be late; not from inside a callback of hiredis. May free the
+ * context.
+ */
+void read_waiting_input(redisAsyncContext *ac) noexcept;
+
 }  // namespace sl

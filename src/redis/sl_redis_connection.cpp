@@ -122,6 +122,13 @@ bool RedisConnection::send(RedisCommand *command, const char *text,
                   == REDIS_OK;
 }
 
+void RedisConnection::read_waiting_input() noexcept
+{
+    if (ac_ != nullptr) {
+        sl::read_waiting_input(ac_);
+    }
+}
+
 bool RedisConnection::send_script() noexcept
 {
     if (!script_loading_) {

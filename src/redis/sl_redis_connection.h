@@ -81,6 +81,9 @@ class RedisConnection {
      */
     bool send(RedisCommand *command, const char *text, size_t size) noexcept;
 
+    /* Delivers the replies that are there already; see the adapter. */
+    void read_waiting_input() noexcept;
+
     /* Loads the script (again); commands sent from now on will find it. */
     bool send_script() noexcept;
 

@@ -64,24 +64,34 @@ struct RedisStore::Call final : RedisCommand, PendingQuestion, ngx_queue_t {
     int size;
     bool retried;
 
-    ~Call() { redisFreeCommand(command); }
+    ~Call()
+    {
+        redisFreeCommand(command);
+        stop_timer();
+
+        if (store->expiring_ == this) {
+            store->expiring_ = nullptr;
+        }
+    }
 
     /* Answers whoever still waits. */
     void reply(const Answer &answer) noexcept
     {
         AnswerReceiver *to = receiver;
 
-        abandon();
+        receiver = nullptr;
+        stop_timer();
 
         if (to != nullptr) {
             to->receive(answer);
         }
     }
 
-    void abandon() noexcept override
-    {
-        receiver = nullptr;
+    /* The timer stays: that no reply comes is worth knowing all the same. */
+    void abandon() noexcept override { receiver = nullptr; }
 
+    void stop_timer() noexcept
+    {
         if (timer.timer_set) {
             ngx_del_timer(&timer);
         }
@@ -90,7 +100,7 @@ struct RedisStore::Call final : RedisCommand, PendingQuestion, ngx_queue_t {
 
 RedisStore::RedisStore(const RedisSettings &settings) noexcept
     : settings_(settings), connection_(settings), calls_(), call_count_(0),
-      silent_failures_(0), complained_at_(0)
+      expiring_(nullptr), silent_failures_(0), complained_at_(0)
 {
     ngx_queue_init(&calls_);
 }
@@ -127,8 +137,6 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
         complain("out of memory");
         return nullptr;
     }
-
-    call->store = this;
 
     if (!send(call)) {
         delete call;
@@ -193,6 +201,8 @@ RedisStore::Call *RedisStore::new_call(const Query &query) noexcept
     if (call == nullptr) {
         return nullptr;
     }
+
+    call->store = this;
 
     call->size = static_cast<int>(
         redisFormatCommandArgv(&call->command, argc, argv, argvlen));
@@ -309,6 +319,16 @@ void RedisStore::on_timeout(ngx_event_t *ev) noexcept
     auto *call = static_cast<Call *>(ev->data);
     RedisStore *store = call->store;
 
+    /* the reply may be there, if the worker had no time to read it */
+    store->expiring_ = call;
+    store->connection_.read_waiting_input();
+
+    if (store->expiring_ != call) {
+        return;
+    }
+
+    store->expiring_ = nullptr;
+
     call->is_late = true;
     call->late_since = ngx_current_msec;
 
@@ -330,7 +350,7 @@ void RedisStore::on_timeout(ngx_event_t *ev) noexcept
  * after a worker has been held up (a slow disk, a busy machine) all its calls
  * look old before it has had a chance to read the replies.
  */
-bool RedisStore::drop_if_stalled() noexcept
+bool RedisStore::is_stalled() const noexcept
 {
     if (ngx_queue_empty(&calls_)) {
         return false;
@@ -338,9 +358,17 @@ bool RedisStore::drop_if_stalled() noexcept
 
     auto *oldest = static_cast<const Call *>(ngx_queue_head(&calls_));
 
-    if (!oldest->is_late
-        || ngx_current_msec - oldest->late_since < settings_.timeout)
-    {
+    return oldest->is_late
+           && ngx_current_msec - oldest->late_since >= settings_.timeout;
+}
+
+bool RedisStore::drop_if_stalled() noexcept
+{
+    if (is_stalled()) {
+        connection_.read_waiting_input();
+    }
+
+    if (!is_stalled()) {
         return false;
     }
 

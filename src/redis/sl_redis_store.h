@@ -23,11 +23,12 @@ class RedisStore final : public Store {
   private:
     struct Call;
 
-    static Call *new_call(const Query &query) noexcept;
+    Call *new_call(const Query &query) noexcept;
     bool send(Call *call) noexcept;
     void settle(Call *call, const redisReply *reply) noexcept;
     bool retry_with_script(Call *call) noexcept;
     void report_error(std::string_view error) noexcept;
+    bool is_stalled() const noexcept;
     bool drop_if_stalled() noexcept;
     void complain(std::string_view what) noexcept;
 
@@ -40,6 +41,9 @@ class RedisStore final : public Store {
     /* Calls without a reply yet, the oldest first. */
     ngx_queue_t calls_;
     ngx_uint_t call_count_;
+
+    /* The call whose timeout is being dealt with; nullptr once it is gone. */
+    const Call *expiring_;
 
     /* Failures since the last complaint in the log, and when that was. */
     ngx_uint_t silent_failures_;

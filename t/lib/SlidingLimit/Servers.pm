@@ -119,8 +119,8 @@ sub start_redis {
     return $self->start;
 }
 
-# start_nginx(config, workers => N, slots => N, main => '...', http => '...'): an
-# nginx with `config` inside its server block, and what the others say outside.
+# start_nginx(config, workers => N, slots => N, main => '...', events => '...',
+# http => '...'): an nginx with `config` inside its server block, and what the others say outside.
 # An object with port, dir, pid and
 #   reload, quit, stop, workers, error_log, bad_lines
 sub start_nginx {
@@ -261,7 +261,7 @@ sub configure {
     my ($self, $config, %with) = @_;
     my $dir = $self->dir;
     my $load = SlidingLimit::Servers::module();
-    my %do = (workers => 1, main => '', slots => 1024, http => '', %with);
+    my %do = (workers => 1, main => '', slots => 1024, events => '', http => '', %with);
 
     $self->{workers} = $do{main} =~ /master_process off/ ? 0 : $do{workers};
     $load &&= "load_module $load;";
@@ -274,7 +274,7 @@ worker_processes $do{workers};
 pid $dir/nginx.pid;
 error_log $dir/logs/error.log info;
 $do{main}
-events { worker_connections $do{slots}; }
+events { worker_connections $do{slots}; $do{events} }
 http {
     access_log off;
     client_body_temp_path $dir/temp/body;
