@@ -107,10 +107,7 @@ void RedisConnection::close() noexcept
 {
     state_ = State::kClosed;
 
-    if (timer_.timer_set) {
-        ngx_del_timer(&timer_);
-    }
-
+    stop_timer();
     drop_context();
 }
 
@@ -316,7 +313,7 @@ void RedisConnection::on_probe_reply(RedisCommand *self,
 
 void RedisConnection::set_up() noexcept
 {
-    ngx_del_timer(&timer_);
+    stop_timer();
 
     /* at the level of the failure: who reads of one must read of the other */
     if (state_ == State::kDown) {
@@ -386,10 +383,7 @@ void RedisConnection::go_down(Trouble trouble, std::string_view reason) noexcept
 
     trouble_ = trouble;
 
-    if (timer_.timer_set) {
-        ngx_del_timer(&timer_);
-    }
-
+    stop_timer();
     ngx_add_timer(&timer_, retry_delay(trouble));
 }
 
@@ -399,6 +393,13 @@ ngx_msec_t RedisConnection::retry_delay(Trouble trouble) noexcept
 
     return trouble == Trouble::kForbidden ? kForbiddenRetryMs + dice % 1000
                                           : backoff_.next(dice);
+}
+
+void RedisConnection::stop_timer() noexcept
+{
+    if (timer_.timer_set) {
+        ngx_del_timer(&timer_);
+    }
 }
 
 void RedisConnection::drop_context() noexcept
@@ -465,12 +466,17 @@ void RedisConnection::on_timer(ngx_event_t *ev) noexcept
 {
     auto *c = static_cast<RedisConnection *>(ev->data);
 
-    if (c->ac_ != nullptr) {
-        c->fail(Trouble::kUnreachable, "no answer within connect_timeout");
+    if (c->ac_ == nullptr) {
+        c->connect();
         return;
     }
 
-    c->connect();
+    /* the answer may be there, if the worker had no time to read it */
+    c->read_waiting_input();
+
+    if (c->ac_ != nullptr && c->state_ != State::kUp) {
+        c->fail(Trouble::kUnreachable, "no answer within connect_timeout");
+    }
 }
 
 }  // namespace sl

@@ -119,6 +119,7 @@ class RedisConnection {
     bool is_settled() const noexcept;
     void lost(redisAsyncContext *ac) noexcept;
     void go_down(Trouble trouble, std::string_view reason) noexcept;
+    void stop_timer() noexcept;
     void drop_context() noexcept;
     ngx_msec_t retry_delay(Trouble trouble) noexcept;
 
