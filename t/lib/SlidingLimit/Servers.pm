@@ -273,6 +273,8 @@ user root;
 worker_processes $do{workers};
 pid $dir/nginx.pid;
 error_log $dir/logs/error.log info;
+# for a new binary, too
+env ASAN_OPTIONS; env LSAN_OPTIONS; env UBSAN_OPTIONS;
 $do{main}
 events { worker_connections $do{slots}; $do{events} }
 http {
