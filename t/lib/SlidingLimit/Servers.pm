@@ -80,7 +80,6 @@ sub request {
     eval {
         local $SIG{ALRM} = sub { die "timeout\n" };
         local $SIG{PIPE} = 'IGNORE';
-        POSIX::sigaction(POSIX::SIGALRM(), POSIX::SigAction->new(sub { die "timeout\n" }));
         Time::HiRes::alarm($seconds || 10);
         print $socket $text;
         1 while sysread $socket, $answer, 65536, length $answer;
