@@ -5,7 +5,7 @@ use warnings;
 use lib 't/lib';
 
 use IO::Socket::INET;
-use SlidingLimit::Servers qw(free_port start_redis start_nginx get wait_until);
+use SlidingLimit::Servers qw(begin_request free_port start_redis start_nginx get wait_until);
 use Socket qw(SOL_SOCKET SO_LINGER);
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -43,12 +43,7 @@ sub go_away_during_check {
     my ($key, $count, $reset) = @_;
 
     $redis->pause;
-    my @clients = map {
-        my $c = IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $nginx->port) or die $!;
-        print $c "GET /?k=$key HTTP/1.1\r\nHost: test\r\n\r\n";
-        $c->flush;
-        $c;
-    } 1 .. $count;
+    my @clients = map { begin_request($nginx->port, "GET /?k=$key HTTP/1.1\r\nHost: test\r\n\r\n") } 1 .. $count;
     sleep 0.3;
     if ($reset) {
         setsockopt $_, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0 for @clients;
@@ -85,10 +80,7 @@ subtest 'clients that ask and go in one breath' => sub {
 subtest 'a request that goes elsewhere when its client leaves runs there once' => sub {
     $redis->pause;
     my @clients = map {
-        my $c = IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $nginx->port) or die $!;
-        print $c "GET /with-post-action?k=post HTTP/1.1\r\nHost: test\r\n\r\n";
-        $c->flush;
-        $c;
+        begin_request($nginx->port, "GET /with-post-action?k=post HTTP/1.1\r\nHost: test\r\n\r\n")
     } 1 .. 10;
     sleep 0.3;
     close $_ for @clients;

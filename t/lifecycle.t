@@ -6,7 +6,7 @@ use warnings;
 use lib 't/lib';
 
 use SlidingLimit::Load qw(start_load summary);
-use SlidingLimit::Servers qw(free_port start_redis start_nginx get wait_until);
+use SlidingLimit::Servers qw(begin_request free_port start_redis start_nginx get wait_until);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -215,9 +215,7 @@ subtest 'no free worker_connections for Redis: requests pass' => sub {
     my @clients;
     for (1 .. 2) {
         push @clients, map {
-            my $c = IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $nginx->port) or die $!;
-            syswrite $c, "GET /load?k=full HTTP/1.1\r\nConnection: close\r\n";
-            $c;
+            begin_request($nginx->port, "GET /load?k=full HTTP/1.1\r\nConnection: close\r\n")
         } 1 .. 2 * $slots;
         sleep 0.3;
     }

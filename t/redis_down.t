@@ -5,9 +5,8 @@ use strict;
 use warnings;
 use lib 't/lib';
 
-use IO::Socket::INET ();
 use SlidingLimit::Load qw(start_load summary);
-use SlidingLimit::Servers qw(start_redis start_nginx get wait_until free_port);
+use SlidingLimit::Servers qw(begin_request start_redis start_nginx get wait_until free_port);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -168,9 +167,7 @@ subtest 'a client that leaves does not keep the others waiting' => sub {
     is status_of($nginx, '/load?k=first'), 'PASSED';
 
     $redis->pause;
-    my $gone = IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $nginx->port) or die $!;
-    print $gone "GET /load?k=gone HTTP/1.1\r\nHost: test\r\n\r\n";
-    $gone->flush;
+    my $gone = begin_request($nginx->port, "GET /load?k=gone HTTP/1.1\r\nHost: test\r\n\r\n");
     sleep 0.05;
     close $gone;
 
@@ -191,10 +188,7 @@ for my $events ('', 'accept_mutex on; accept_mutex_delay 10ms;') {
 
         $redis->pause;
         my @clients = map {
-            my $c = IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $nginx->port) or die $!;
-            print $c "GET /count?k=late HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
-            $c->flush;
-            $c;
+            begin_request($nginx->port, "GET /count?k=late HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
         } 1 .. $requests;
         sleep 0.5;
         kill 'STOP', $nginx->workers;

@@ -67,11 +67,6 @@ std::string_view reason_of(const redisAsyncContext *ac)
     return ac->c.err ? ac->c.errstr : "connection closed";
 }
 
-std::string_view text_of(const redisReply *reply)
-{
-    return {reply->str, static_cast<size_t>(reply->len)};
-}
-
 }  // namespace
 
 RedisConnection::RedisConnection(const RedisSettings &settings) noexcept

@@ -60,6 +60,12 @@ struct RedisCommand {
     void (*on_reply)(RedisCommand *self, redisReply *reply) noexcept;
 };
 
+/* What an error reply says. */
+inline std::string_view text_of(const redisReply *reply) noexcept
+{
+    return {reply->str, static_cast<size_t>(reply->len)};
+}
+
 class RedisConnection {
   public:
     explicit RedisConnection(const RedisSettings &settings) noexcept;

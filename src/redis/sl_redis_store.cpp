@@ -244,8 +244,7 @@ void RedisStore::on_reply(RedisCommand *command, redisReply *reply) noexcept
     store->call_count_--;
 
     if (reply != nullptr && reply->type == REDIS_REPLY_ERROR
-        && classify_redis_error({reply->str, static_cast<size_t>(reply->len)})
-               == RedisError::kNoScript
+        && classify_redis_error(text_of(reply)) == RedisError::kNoScript
         && store->retry_with_script(call))
     {
         return;
@@ -283,7 +282,7 @@ void RedisStore::settle(Call *call, const redisReply *reply) noexcept
 
     if (reply->type == REDIS_REPLY_ERROR) {
         call->reply(answer);
-        report_error({reply->str, static_cast<size_t>(reply->len)});
+        report_error(text_of(reply));
         return;
     }
 

@@ -14,7 +14,7 @@ use IO::Socket::INET ();
 use POSIX ();
 use Time::HiRes qw(sleep time);
 
-our @EXPORT_OK = qw(free_port start_redis start_nginx get request wait_until
+our @EXPORT_OK = qw(free_port start_redis start_nginx begin_request get request wait_until
     module nginx_binary);
 
 # With its path: nginx itself needs that to start a new binary.
@@ -93,6 +93,15 @@ sub request {
     my %headers = map { /^([^:]+):\s*(.*)$/ ? (lc $1, $2) : () } split /\r\n/, $head;
 
     return ($status, \%headers, $body);
+}
+
+# Sends `text` on a connection of its own and leaves the answer to the caller.
+sub begin_request {
+    my ($port, $text) = @_;
+
+    my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$port") or die $!;
+    syswrite $socket, $text;
+    return $socket;
 }
 
 sub get {
