@@ -4,10 +4,11 @@
  *
  * A tour, in the order a request takes:
  *
- *   sl_config      the directives, read once at start-up
- *                  (sl_config_redis: the address line; sl_config_util: helpers)
- *   sl_handler     access phase: the whole story of a request on one screen
- *   sl_check       one request's check: which limits, the answer, the outcome
+ *   sl_config      the directives, read once at start-up (sl_config_limit,
+ *                  sl_config_redis: the two long lines; sl_config_util)
+ *   sl_handler     the phases: the whole story of a request on one screen
+ *   sl_check       one request's check: which limits, the answers, the outcome
+ *   sl_terms       a limit's line, its variables evaluated for a request
  *   sl_store.h     what a check asks: may this request pass?
  *   redis/         a store that counts in Redis
  *     sl_redis_store       one question = one EVALSHA, its timeout, its answer
@@ -15,9 +16,11 @@
  *     sl_redis_adapter     hiredis on nginx's event loop
  *     sl_redis_script      lua/sliding_window.lua, embedded
  *   core/          pure logic without nginx or Redis, covered by t/unit
- *     sl_decision          a store's numbers -> admitted or not, and what to
- * show sl_key               zone and client key -> name in Redis sl_response
- * the headers on every answer, and the refusal sl_variables   $sliding_limit_*
+ *     sl_decision          a store's numbers -> what to do and what to show
+ *     sl_key               zone and client key -> name in Redis
+ *   sl_response    the headers on every answer, and the refusal
+ *   sl_body        the user's template for the refusal
+ *   sl_variables   $sliding_limit_*
  *
  * Includes point downwards only: core knows nothing of redis, redis nothing of
  * requests.
@@ -36,34 +39,38 @@ ngx_int_t preconfiguration(ngx_conf_t *cf) noexcept
     return sl::add_variables(cf) ? NGX_OK : NGX_ERROR;
 }
 
+bool add_handler(ngx_conf_t *cf, ngx_uint_t phase, ngx_http_handler_pt function)
+{
+    auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(
+        ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module));
+    auto *handler = static_cast<ngx_http_handler_pt *>(
+        ngx_array_push(&cmcf->phases[phase].handlers));
+
+    if (handler == nullptr) {
+        return false;
+    }
+
+    *handler = function;
+
+    return true;
+}
+
 ngx_int_t postconfiguration(ngx_conf_t *cf) noexcept
 {
     if (!sl::check_configuration(cf)) {
         return NGX_ERROR;
     }
 
-    auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(
-        ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module));
-    auto *handler = static_cast<ngx_http_handler_pt *>(
-        ngx_array_push(&cmcf->phases[NGX_HTTP_ACCESS_PHASE].handlers));
-
-    if (handler == nullptr) {
+    if (!add_handler(cf, NGX_HTTP_ACCESS_PHASE, sl::access_handler)
+        || !add_handler(cf, NGX_HTTP_PRECONTENT_PHASE, sl::precontent_handler)
+        || !add_handler(cf, NGX_HTTP_LOG_PHASE, sl::log_handler))
+    {
         return NGX_ERROR;
     }
 
-    *handler = sl::access_handler;
     sl::install_header_filter();
 
     return NGX_OK;
-}
-
-/* nullptr if there is no http block or no store in it. */
-sl::Store *store_of(ngx_cycle_t *cycle)
-{
-    auto *mcf = static_cast<sl::MainConf *>(ngx_http_cycle_get_module_main_conf(
-        cycle, ngx_http_sliding_limit_module));
-
-    return mcf != nullptr ? mcf->store : nullptr;
 }
 
 /* Cache helper processes come here too, and serve nobody. */
@@ -73,15 +80,30 @@ bool serves_requests()
            || ngx_process == NGX_PROCESS_SINGLE;
 }
 
+template <typename Function>
+void for_each_store(ngx_cycle_t *cycle, Function function)
+{
+    auto *mcf = static_cast<sl::MainConf *>(ngx_http_cycle_get_module_main_conf(
+        cycle, ngx_http_sliding_limit_module));
+
+    /* there may be no http block */
+    if (mcf == nullptr || !serves_requests()) {
+        return;
+    }
+
+    auto *stores = static_cast<sl::NamedStore *>(mcf->stores.elts);
+
+    for (ngx_uint_t i = 0; i < mcf->stores.nelts; i++) {
+        function(stores[i].store);
+    }
+}
+
 ngx_int_t init_process(ngx_cycle_t *cycle) noexcept
 {
-    sl::Store *store = store_of(cycle);
+    /* nginx last looked at the clock before it read the configuration */
+    ngx_time_update();
 
-    if (store != nullptr && serves_requests()) {
-        /* nginx last looked at the clock before it read the configuration */
-        ngx_time_update();
-        store->start();
-    }
+    for_each_store(cycle, [](sl::Store *store) { store->start(); });
 
     return NGX_OK;
 }
@@ -89,11 +111,7 @@ ngx_int_t init_process(ngx_cycle_t *cycle) noexcept
 /* Before nginx looks for connections that were left open. */
 void exit_process(ngx_cycle_t *cycle) noexcept
 {
-    sl::Store *store = store_of(cycle);
-
-    if (store != nullptr && serves_requests()) {
-        store->stop();
-    }
+    for_each_store(cycle, [](sl::Store *store) { store->stop(); });
 }
 
 // clang-format off

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "sl_random.h"
+#include "sl_terms.h"
 
 namespace sl {
 
@@ -16,6 +17,59 @@ int64_t monotonic_us()
     clock_gettime(CLOCK_MONOTONIC, &now);
 
     return int64_t{now.tv_sec} * 1000000 + now.tv_nsec / 1000;
+}
+
+LimitQuery to_query(const AppliedLimit &applied)
+{
+    const Limit &limit = *applied.limit;
+
+    return LimitQuery{view(limit.zone->name),
+                      view(applied.key),
+                      static_cast<int64_t>(limit.zone->window) * 1000,
+                      applied.verdict.max,
+                      applied.cost,
+                      limit.zone->buckets,
+                      limit.counts_refused,
+                      applied.verdict.dry_run,
+                      limit.count_status != nullptr};
+}
+
+bool counts_with(const AppliedLimit &applied, ngx_uint_t status)
+{
+    const StatusList *list = applied.limit->count_status;
+
+    return list != nullptr && list->contains(static_cast<unsigned>(status));
+}
+
+/* What is shown from now on is as if it had not been counted. */
+void forget_count(AppliedLimit *applied)
+{
+    LimitState &state = applied->verdict.state;
+
+    applied->is_counted = false;
+    state.used -= applied->cost;
+
+    if (state.used == 0) {
+        state.wait_us = kNoWait;
+    }
+}
+
+/*
+ * What an application has answered, or what an error page is for; 0 if nothing
+ * has been done for the request yet.
+ */
+ngx_uint_t served_status(ngx_http_request_t *r)
+{
+    if (r->upstream_states != nullptr && r->upstream_states->nelts > 0) {
+        auto *states =
+            static_cast<ngx_http_upstream_state_t *>(r->upstream_states->elts);
+
+        ngx_uint_t status = states[r->upstream_states->nelts - 1].status;
+
+        return status ? status : NGX_HTTP_BAD_GATEWAY;
+    }
+
+    return r->err_status;
 }
 
 }  // namespace
@@ -63,8 +117,9 @@ Check *Check::find_or_create(ngx_http_request_t *r) noexcept
 
     check = new (memory) Check(r->main);
 
-    if (ngx_array_init(&check->zones_, r->main->pool, 2, sizeof(Zone *))
-        != NGX_OK) {
+    if (ngx_array_init(&check->applied_, r->main->pool, 2, sizeof(AppliedLimit))
+        != NGX_OK)
+    {
         return nullptr;
     }
 
@@ -81,8 +136,8 @@ Check *Check::find_or_create(ngx_http_request_t *r) noexcept
 
 Check::Check(ngx_http_request_t *r) noexcept
     : r_(r), pending_(nullptr), answered_(false), outcome_(Outcome::kNone),
-      shown_(), asked_(), asked_count_(0), zones_(), started_us_(0),
-      spent_us_(0), has_id_(false), id_()
+      applied_(), question_(), question_size_(0), is_settled_(false),
+      started_us_(0), spent_us_(0), has_id_(false), id_()
 {}
 
 /* The request ends: its memory goes, the question may still be under way. */
@@ -93,113 +148,158 @@ void Check::detach(void *data) noexcept
 
 void Check::abandon_question() noexcept
 {
-    if (pending_ != nullptr) {
-        pending_->abandon();
-        pending_ = nullptr;
-    }
-}
-
-void Check::start() noexcept
-{
-    Query query;
-    query.count = 0;
-    asked_count_ = 0;
-
-    /* of a location that the request has been sent away from */
-    abandon_question();
-
-    if (!select_limits(&query)) {
-        fail();
-        return;
-    }
-
-    if (query.count == 0) {
-        if (outcome_ == Outcome::kNone) {
-            outcome_ = Outcome::kExempt;
-        }
-
-        return;
-    }
-
-    /* nobody may pass: there is nothing to count and nothing to ask */
-    for (size_t i = 0; i < query.count; i++) {
-        if (asked_[i]->max == 0) {
-            outcome_ = Outcome::kRejected;
-            shown_ = ShownLimit{asked_[i], true,
-                                LimitState{false, 0, kWaitingIsNoUse},
-                                ngx_current_msec};
-            return;
-        }
-    }
-
-    Answer answer;
-    query.id = id();
-    started_us_ = monotonic_us();
-    pending_ = main_conf(r_)->store->ask(query, *this, &answer);
-
     if (pending_ == nullptr) {
-        conclude(answer);
         return;
     }
 
-    wait();
+    bool keep = false;
+
+    for (size_t i = 0; i < question_size_; i++) {
+        keep = keep || counts_with(applied()[question_[i]], status_of(r_));
+    }
+
+    pending_->abandon(keep);
+    pending_ = nullptr;
 }
 
-/* False: out of memory, or a variable could not be evaluated. */
-bool Check::select_limits(Query *query) noexcept
+void Check::add_limits(Phase phase) noexcept
 {
     ngx_array_t *limits = location_conf(r_)->limits;
     auto *limit = static_cast<const Limit *>(limits->elts);
 
+    ngx_uint_t before = applied_.nelts;
+
+    /* of a location that the request has been sent away from */
+    abandon_question();
+
     for (ngx_uint_t i = 0; i < limits->nelts; i++) {
-        if (!is_asked(limit[i].zone) && !add_limit(&limit[i], query)) {
-            return false;
+        if (limit[i].phase == phase && !is_applied(limit[i].zone)
+            && !add_limit(&limit[i]))
+        {
+            fail(false);
+            return;
         }
     }
 
-    return true;
+    if (applied_.nelts == before) {
+        raise_outcome(Outcome::kExempt);
+    }
 }
 
-bool Check::add_limit(const Limit *limit, Query *query) noexcept
+/*
+ * If it applies. False: out of memory, or a variable could not be evaluated.
+ */
+bool Check::add_limit(const Limit *limit) noexcept
 {
-    ngx_str_t key;
-    auto *source = const_cast<ngx_http_complex_value_t *>(&limit->key);
+    Terms terms;
 
-    if (ngx_http_complex_value(r_, source, &key) != NGX_OK) {
+    if (!read_terms(r_, *limit, &terms)) {
         return false;
     }
 
-    if (key.len == 0 && limit->fallback != nullptr
-        && ngx_http_complex_value(r_, limit->fallback, &key) != NGX_OK)
-    {
-        return false;
-    }
-
-    if (key.len == 0) {
+    if (!terms.apply) {
         return true;
     }
 
-    auto **zone = static_cast<Zone **>(ngx_array_push(&zones_));
+    auto *added = static_cast<AppliedLimit *>(ngx_array_push(&applied_));
 
-    if (zone == nullptr) {
+    if (added == nullptr) {
         return false;
     }
 
-    *zone = limit->zone;
-    asked_[asked_count_++] = limit;
-    query->limits[query->count++] =
-        LimitQuery{view(limit->zone->name), view(key), limit->max,
-                   static_cast<int64_t>(limit->zone->window) * 1000};
+    ngx_memzero(added, sizeof(AppliedLimit));
+
+    added->limit = limit;
+    added->key = terms.key;
+    added->cost = terms.cost;
+    added->at = ngx_current_msec;
+    added->verdict.max = terms.max;
+    added->verdict.dry_run = limit->dry_run || location_conf(r_)->dry_run;
+
+    if (terms.max == 0 || terms.cost > terms.max) {
+        /* whatever was counted: nobody has to be asked */
+        added->is_asked = true;
+        added->verdict.known = true;
+        added->verdict.state = LimitState{false, false, kUnknownUse, kNoWait};
+        judge(*added);
+    }
 
     return true;
 }
 
-bool Check::is_asked(const Zone *zone) const noexcept
+bool Check::is_applied(const Zone *zone) const noexcept
 {
-    auto **asked = static_cast<Zone **>(zones_.elts);
+    for (size_t i = 0; i < limit_count(); i++) {
+        if (limits()[i].limit->zone == zone) {
+            return true;
+        }
+    }
 
-    for (ngx_uint_t i = 0; i < zones_.nelts; i++) {
-        if (asked[i] == zone) {
+    return false;
+}
+
+bool Check::ask_next() noexcept
+{
+    Store *store = nullptr;
+    Query query;
+    query.count = 0;
+
+    for (ngx_uint_t i = 0; i < applied_.nelts && query.count < kMaxLimits; i++)
+    {
+        AppliedLimit &next = applied()[i];
+
+        if (next.is_asked
+            || (store != nullptr && next.limit->zone->store != store)) {
+            continue;
+        }
+
+        store = next.limit->zone->store;
+        question_[query.count] = i;
+        query.limits[query.count++] = to_query(next);
+    }
+
+    if (query.count == 0) {
+        return false;
+    }
+
+    Answer answer;
+    answer.known = false;
+
+    /* before this: those are not asked about again */
+    bool has_failed = is_unanswered(store);
+
+    question_size_ = query.count;
+
+    for (size_t i = 0; i < question_size_; i++) {
+        applied()[question_[i]].is_asked = true;
+    }
+
+    query.id = id();
+    started_us_ = monotonic_us();
+
+    /* who has waited for a store in vain does not wait for it again */
+    if (!has_failed) {
+        pending_ = store->ask(query, *this, &answer);
+    }
+
+    if (pending_ == nullptr) {
+        conclude(answer);
+    } else {
+        wait();
+    }
+
+    return true;
+}
+
+/* It has been asked by this request, and has not answered. */
+bool Check::is_unanswered(const Store *store) const noexcept
+{
+    for (size_t i = 0; i < limit_count(); i++) {
+        const AppliedLimit &applied = limits()[i];
+
+        if (applied.limit->zone->store == store && applied.is_asked
+            && !applied.verdict.known)
+        {
             return true;
         }
     }
@@ -222,47 +322,147 @@ void Check::receive(const Answer &answer) noexcept
 
 void Check::conclude(const Answer &answer) noexcept
 {
+    bool is_dry_run = true;
+
     spent_us_ += monotonic_us() - started_us_;
 
+    for (size_t i = 0; i < question_size_; i++) {
+        AppliedLimit &asked = applied()[question_[i]];
+
+        is_dry_run = is_dry_run && asked.verdict.dry_run;
+
+        if (answer.known) {
+            asked.verdict.known = true;
+            asked.verdict.state = answer.states[i];
+            asked.answered_by = asked.limit->zone->store;
+            asked.at = ngx_current_msec;
+            asked.is_counted = asked.verdict.state.is_counted;
+            asked.counted_at_us = answer.time_us;
+        }
+    }
+
     if (!answer.known) {
-        fail();
+        fail(is_dry_run);
         return;
     }
 
-    int64_t maxima[kMaxLimits];
-
-    for (size_t i = 0; i < asked_count_; i++) {
-        maxima[i] = asked_[i]->max;
-    }
-
-    Decision decision = decide(answer.states, maxima, asked_count_);
-
-    show(asked_[decision.shown], answer.states[decision.shown],
-         !decision.admitted);
-
-    outcome_ = decision.admitted ? Outcome::kPassed : Outcome::kRejected;
-}
-
-/* After a redirect there may be one to show already: the tighter one stays. */
-void Check::show(const Limit *limit, const LimitState &state,
-                 bool refused) noexcept
-{
-    if (refused || !shown_.known
-        || remaining(limit->max, state.used)
-               < remaining(shown_.limit->max, shown_.state.used))
-    {
-        shown_ = ShownLimit{limit, true, state, ngx_current_msec};
+    for (size_t i = 0; i < question_size_; i++) {
+        judge(applied()[question_[i]]);
     }
 }
 
-void Check::fail() noexcept
+/* What is known of the limit now, and what it means for the request. */
+void Check::judge(const AppliedLimit &applied) noexcept
 {
-    outcome_ = location_conf(r_)->on_error == kPass ? Outcome::kFailedOpen
-                                                    : Outcome::kFailedClosed;
+    if (is_refusal(applied.verdict)) {
+        raise_outcome(Outcome::kRejected);
 
-    if (shown_.limit == nullptr && asked_count_ > 0) {
-        shown_ = ShownLimit{asked_[0], false, LimitState{}, ngx_current_msec};
+    } else if (is_dry_refusal(applied.verdict)) {
+        ngx_log_error(location_conf(r_)->log_level, r_->connection->log, 0,
+                      "sliding_limit: would be refused by zone \"%V\", max %L "
+                      "in %M ms, but for its dry run",
+                      &applied.limit->zone->name, applied.verdict.max,
+                      applied.limit->zone->window);
+        raise_outcome(Outcome::kRejectedDryRun);
+
+    } else {
+        raise_outcome(Outcome::kPassed);
     }
+}
+
+/* There is no answer. A dry run refuses nobody for want of one either. */
+void Check::fail(bool is_dry_run) noexcept
+{
+    bool pass = location_conf(r_)->on_error == kPass || is_dry_run;
+
+    raise_outcome(pass ? Outcome::kFailedOpen : Outcome::kFailedClosed);
+}
+
+void Check::raise_outcome(Outcome outcome) noexcept
+{
+    bool was_refused = is_refused();
+
+    outcome_ = ngx_max(outcome_, outcome);
+
+    if (is_refused() && !was_refused) {
+        refuse();
+    }
+}
+
+/*
+ * All or nothing: what was counted so far is taken back. But not if somebody
+ * has worked for it already, and this is the error page, or where an
+ * application has sent it (X-Accel-Redirect). Otherwise whoever has used up
+ * the limit of the page could guess passwords without being counted.
+ */
+void Check::refuse() noexcept
+{
+    ngx_uint_t status = served_status(r_);
+
+    if (status != 0) {
+        settle(status);
+    } else {
+        take_back([](const AppliedLimit &) { return true; });
+    }
+}
+
+void Check::settle(ngx_uint_t status) noexcept
+{
+    if (is_settled_) {
+        return;
+    }
+
+    is_settled_ = true;
+
+    take_back([status](const AppliedLimit &applied) {
+        return applied.limit->count_status != nullptr
+               && !counts_with(applied, status);
+    });
+}
+
+/* One call for all that one question has counted. */
+template <typename Predicate>
+void Check::take_back(Predicate is_to_go) noexcept
+{
+    for (ngx_uint_t i = 0; i < applied_.nelts; i++) {
+        const AppliedLimit &first = applied()[i];
+
+        if (!first.is_counted || !is_to_go(first)) {
+            continue;
+        }
+
+        Query query;
+        query.count = 0;
+
+        for (ngx_uint_t j = i; j < applied_.nelts; j++) {
+            AppliedLimit &other = applied()[j];
+
+            if (query.count < kMaxLimits && other.is_counted && is_to_go(other)
+                && other.answered_by == first.answered_by
+                && other.counted_at_us == first.counted_at_us)
+            {
+                query.limits[query.count++] = to_query(other);
+                forget_count(&other);
+            }
+        }
+
+        query.id = id();
+        first.limit->zone->store->take_back(query, first.counted_at_us);
+    }
+}
+
+const AppliedLimit *Check::shown() const noexcept
+{
+    const AppliedLimit *shown = nullptr;
+
+    for (size_t i = 0; i < limit_count(); i++) {
+        if (shown == nullptr || outweighs(limits()[i].verdict, shown->verdict))
+        {
+            shown = &limits()[i];
+        }
+    }
+
+    return shown;
 }
 
 bool Check::take_answer() noexcept
@@ -313,6 +513,11 @@ void Check::resume() noexcept
     r_->write_event_handler = ngx_http_core_run_phases;
 
     ngx_post_event(r_->connection->write, &ngx_posted_events);
+}
+
+ngx_uint_t status_of(ngx_http_request_t *r) noexcept
+{
+    return r->err_status ? r->err_status : r->headers_out.status;
 }
 
 std::string_view Check::id() noexcept

@@ -1,13 +1,17 @@
 /*
- * One request's check: which limits apply, what the store says about them, and
- * what came of it, for the handler, the headers, the variables and the log.
+ * One request's check: which limits apply, what their stores say about them,
+ * and what came of it, for the handler, the headers, the variables and the log.
  *
- *   idle ──start()──▶ waiting ──receive()──▶ idle, with an outcome
- *     └──────────── answered at once ──────────┘
+ *   idle ──ask_next()──▶ waiting ──receive()──▶ idle, with an outcome
+ *     └───────────── answered at once ────────────┘
  *
- * A check belongs to the request and outlives its internal redirects, which
- * may bring it to other locations with further limits: each zone is asked
- * about once. It may be destroyed at any time; the store is told.
+ * One question is about all limits that one store can decide together; further
+ * stores, phases and locations (after internal redirects) mean further
+ * questions. Each zone is asked about once. If a later question is answered
+ * with a refusal, what the earlier ones counted is taken back.
+ *
+ * A check belongs to the request and outlives its internal redirects. It may
+ * be destroyed at any time; the store is told.
  */
 
 #pragma once
@@ -19,25 +23,38 @@
 
 namespace sl {
 
+/* A later one outweighs an earlier one, if there are several questions. */
 enum class Outcome {
     kNone,
-    kPassed,
-    kRejected,
     kExempt,
+    kPassed,
+    kRejectedDryRun,
     kFailedOpen,
     kFailedClosed,
+    kRejected,
 };
 
-/* The limit that headers and variables show. */
-struct ShownLimit {
-    const Limit *limit; /* nullptr: none */
+/* A limit as it applies to this request. */
+struct AppliedLimit {
+    const Limit *limit;
+    ngx_str_t key;
+    int64_t cost;
 
-    /* `state` is the store's word. If not, only the limit itself is known. */
-    bool known;
-    LimitState state;
+    /* With the max that this request has. */
+    Verdict verdict;
 
-    /* When it said so, in nginx's milliseconds. */
+    /* Its store has been asked, or nobody has to be. */
+    bool is_asked;
+
+    /* Who said so; nullptr: nobody had to be asked, or nobody answered. */
+    const Store *answered_by;
+
+    /* When, in nginx's milliseconds. */
     ngx_msec_t at;
+
+    /* It is counted (and can be taken back); when, by the store's clock. */
+    bool is_counted;
+    int64_t counted_at_us;
 };
 
 class Check final : public AnswerReceiver {
@@ -48,11 +65,14 @@ class Check final : public AnswerReceiver {
     /* nullptr: out of memory. */
     static Check *find_or_create(ngx_http_request_t *r) noexcept;
 
+    /* Adds the limits of the request's location that belong to this phase. */
+    void add_limits(Phase phase) noexcept;
+
     /*
-     * Asks about the limits of the request's location that have not been
-     * asked about. Afterwards is_waiting(), or outcome() is up to date.
+     * Asks a store about limits that have not been asked about. False if there
+     * are none left. Otherwise is_waiting(), or outcome() is up to date.
      */
-    void start() noexcept;
+    bool ask_next() noexcept;
 
     bool is_waiting() const noexcept;
 
@@ -67,12 +87,27 @@ class Check final : public AnswerReceiver {
                || outcome_ == Outcome::kFailedClosed;
     }
 
-    const ShownLimit &shown() const noexcept { return shown_; }
+    /*
+     * The response is known: what counts only with certain statuses is taken
+     * back if this is none of them.
+     */
+    void settle(ngx_uint_t status) noexcept;
+
+    /* The limit that headers and variables show; nullptr: none. */
+    const AppliedLimit *shown() const noexcept;
+
+    /* All that applied so far, in the order of the configuration. */
+    const AppliedLimit *limits() const noexcept
+    {
+        return static_cast<const AppliedLimit *>(applied_.elts);
+    }
+
+    size_t limit_count() const noexcept { return applied_.nelts; }
 
     /* UUIDv7, made on first use. */
     std::string_view id() noexcept;
 
-    /* Microseconds spent waiting for the store. */
+    /* Microseconds spent waiting for stores. */
     int64_t spent_us() const noexcept { return spent_us_; }
 
     /* A store answered; called by nobody else. */
@@ -81,16 +116,24 @@ class Check final : public AnswerReceiver {
   private:
     explicit Check(ngx_http_request_t *r) noexcept;
 
-    bool select_limits(Query *query) noexcept;
-    bool add_limit(const Limit *limit, Query *query) noexcept;
-    bool is_asked(const Zone *zone) const noexcept;
+    bool add_limit(const Limit *limit) noexcept;
+    bool is_applied(const Zone *zone) const noexcept;
+    bool is_unanswered(const Store *store) const noexcept;
     void conclude(const Answer &answer) noexcept;
-    void show(const Limit *limit, const LimitState &state,
-              bool refused) noexcept;
-    void fail() noexcept;
+    void judge(const AppliedLimit &applied) noexcept;
+    void fail(bool is_dry_run) noexcept;
+    void raise_outcome(Outcome outcome) noexcept;
+    void refuse() noexcept;
+    template <typename Predicate>
+    void take_back(Predicate is_to_go) noexcept;
     void abandon_question() noexcept;
     void wait() noexcept;
     void resume() noexcept;
+
+    AppliedLimit *applied() noexcept
+    {
+        return static_cast<AppliedLimit *>(applied_.elts);
+    }
 
     static void detach(void *data) noexcept;
     static void stay(ngx_http_request_t *r) noexcept;
@@ -99,19 +142,21 @@ class Check final : public AnswerReceiver {
     PendingQuestion *pending_;
     bool answered_;
     Outcome outcome_;
-    ShownLimit shown_;
 
-    /* The limits of the question under way. */
-    const Limit *asked_[kMaxLimits];
-    size_t asked_count_;
+    ngx_array_t applied_; /* AppliedLimit */
 
-    /* Zone *: those asked about so far, over all redirects. */
-    ngx_array_t zones_;
+    /* Indexes of those that the last question is about. */
+    ngx_uint_t question_[kMaxLimits];
+    size_t question_size_;
 
+    bool is_settled_;
     int64_t started_us_;
     int64_t spent_us_;
     bool has_id_;
     char id_[kUuidSize];
 };
+
+/* The status that the request has been, or would be, answered with. */
+ngx_uint_t status_of(ngx_http_request_t *r) noexcept;
 
 }  // namespace sl

@@ -2,7 +2,8 @@
 
 #include <cstddef>
 
-#include "core/sl_key.h"
+#include "core/sl_number.h"
+#include "sl_config_limit.h"
 #include "sl_config_redis.h"
 #include "sl_config_util.h"
 
@@ -10,148 +11,46 @@ namespace sl {
 
 namespace {
 
-constexpr int64_t kLargestMax = 2147483647;
-constexpr ngx_msec_t kShortestWindow = 100;
-constexpr ngx_msec_t kLongestWindow = 31UL * 24 * 60 * 60 * 1000;
+constexpr ngx_uint_t kDefaultIpv6Prefix = 64;
 
-MainConf *main_conf(ngx_conf_t *cf)
+const NamedStore *find_store(const MainConf &mcf, std::string_view name)
 {
-    return static_cast<MainConf *>(
-        ngx_http_conf_get_module_main_conf(cf, ngx_http_sliding_limit_module));
-}
+    auto *stores = static_cast<const NamedStore *>(mcf.stores.elts);
 
-/* Parameters of one `sliding_limit` line; empty if absent. */
-struct LimitParameters {
-    ngx_str_t zone;
-    ngx_str_t max;
-    ngx_str_t window;
-    ngx_str_t key;
-    ngx_str_t fallback;
-};
-
-const Parameter kLimitParameters[] = {
-    {"zone", offsetof(LimitParameters, zone)},
-    {"max", offsetof(LimitParameters, max)},
-    {"window", offsetof(LimitParameters, window)},
-    {"key", offsetof(LimitParameters, key)},
-    {"fallback", offsetof(LimitParameters, fallback)},
-};
-
-ngx_int_t parse_max(ngx_conf_t *cf, ngx_str_t *text)
-{
-    ngx_int_t max = ngx_atoi(text->data, text->len);
-
-    if (max == NGX_ERROR || max > kLargestMax) {
-        return refuse_value(cf, "max", text,
-                            "a whole number of requests from 0 to 2147483647");
-    }
-
-    return max;
-}
-
-ngx_msec_t parse_window(ngx_conf_t *cf, ngx_str_t *text)
-{
-    ngx_msec_t window = static_cast<ngx_msec_t>(ngx_parse_time(text, 0));
-
-    if (window == static_cast<ngx_msec_t>(NGX_ERROR) || window < kShortestWindow
-        || window > kLongestWindow)
-    {
-        return static_cast<ngx_msec_t>(
-            refuse_value(cf, "window", text, "a time from 100ms to 31d"));
-    }
-
-    return window;
-}
-
-/* Finds the zone, or notes it down if this is where it is first used. */
-Zone *find_or_add_zone(ngx_conf_t *cf, ngx_str_t *name, ngx_msec_t window)
-{
-    MainConf *mcf = main_conf(cf);
-    auto **zones = static_cast<Zone **>(mcf->zones.elts);
-
-    for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
-        Zone *zone = zones[i];
-
-        if (view(zone->name) != view(*name)) {
-            continue;
+    for (ngx_uint_t i = 0; i < mcf.stores.nelts; i++) {
+        if (view(stores[i].name) == name) {
+            return &stores[i];
         }
-
-        if (zone->window != window) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "sliding_limit: zone \"%V\" has a window of "
-                               "%M ms here, but %M ms in %V:%ui; one zone has "
-                               "one count and needs one window",
-                               name, window, zone->window, &zone->file,
-                               zone->line);
-            return nullptr;
-        }
-
-        return zone;
     }
 
-    auto *zone = static_cast<Zone *>(ngx_pcalloc(cf->pool, sizeof(Zone)));
-    auto **slot = static_cast<Zone **>(ngx_array_push(&mcf->zones));
-
-    if (zone == nullptr || slot == nullptr) {
-        return nullptr;
-    }
-
-    zone->name = *name;
-    zone->window = window;
-    zone->file = cf->conf_file->file.name;
-    zone->line = cf->conf_file->line;
-    *slot = zone;
-
-    return zone;
+    return nullptr;
 }
 
-bool compile(ngx_conf_t *cf, ngx_str_t *text, ngx_http_complex_value_t *value)
+/* Says what the zone's limits should have been counted in. */
+void refuse_store(ngx_conf_t *cf, const Zone &zone)
 {
-    ngx_http_compile_complex_value_t ccv;
-    ngx_memzero(&ccv, sizeof(ccv));
+    if (view(zone.store_name) == kMemoryStore) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "sliding_limit: zone \"%V\" in %V:%ui has "
+                      "store=memory, which this version does not have yet; "
+                      "leave store= out, or name a sliding_limit_redis",
+                      &zone.name, &zone.place.file, zone.place.line);
 
-    ccv.cf = cf;
-    ccv.value = text;
-    ccv.complex_value = value;
+    } else if (view(zone.store_name) == kDefaultStore) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "sliding_limit: zone \"%V\" in %V:%ui has no Redis to "
+                      "be counted in; add \"sliding_limit_redis "
+                      "redis://127.0.0.1:6379;\" to the http block, or give "
+                      "it the store= of one with a name=",
+                      &zone.name, &zone.place.file, zone.place.line);
 
-    return ngx_http_compile_complex_value(&ccv) == NGX_OK;
-}
-
-bool read_limit(ngx_conf_t *cf, LimitParameters *given, Limit *limit)
-{
-    if (!is_zone_name(view(given->zone))) {
-        refuse_value(cf, "zone", &given->zone,
-                     "1 to 64 letters, digits, \"_\", \".\" or \"-\"");
-        return false;
+    } else {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "sliding_limit: zone \"%V\" in %V:%ui has store=%V, but "
+                      "there is no sliding_limit_redis with name=%V",
+                      &zone.name, &zone.place.file, zone.place.line,
+                      &zone.store_name, &zone.store_name);
     }
-
-    limit->max = parse_max(cf, &given->max);
-
-    if (limit->max == NGX_ERROR) {
-        return false;
-    }
-
-    ngx_msec_t window = parse_window(cf, &given->window);
-
-    if (window == static_cast<ngx_msec_t>(NGX_ERROR)) {
-        return false;
-    }
-
-    limit->zone = find_or_add_zone(cf, &given->zone, window);
-
-    if (limit->zone == nullptr || !compile(cf, &given->key, &limit->key)) {
-        return false;
-    }
-
-    if (given->fallback.len == 0) {
-        return true;
-    }
-
-    limit->fallback = static_cast<ngx_http_complex_value_t *>(
-        ngx_pcalloc(cf->pool, sizeof(ngx_http_complex_value_t)));
-
-    return limit->fallback != nullptr
-           && compile(cf, &given->fallback, limit->fallback);
 }
 
 /* Whether one more limit may stand beside those of this level. */
@@ -165,11 +64,12 @@ bool may_join(ngx_conf_t *cf, const ngx_array_t *limits, const Limit *added)
     }
 
     for (auto *l = static_cast<Limit *>(limits->elts); l != added; l++) {
-        if (l->zone == added->zone) {
+        if (l->zone == added->zone && l->condition == nullptr) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "sliding_limit: zone \"%V\" is used twice at "
                                "one level; a request counts once per zone, so "
-                               "give the second limit a name of its own",
+                               "give the second limit a name of its own, or "
+                               "the first one an if=",
                                &added->zone->name);
             return false;
         }
@@ -201,17 +101,6 @@ char *set_limit(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
         return NGX_CONF_OK;
     }
 
-    LimitParameters given{};
-
-    if (!read_parameters(cf, 1, kLimitParameters, &given)
-        || !require_parameters(cf, {{"zone", given.zone},
-                                    {"max", given.max},
-                                    {"window", given.window},
-                                    {"key", given.key}}))
-    {
-        return static_cast<char *>(NGX_CONF_ERROR);
-    }
-
     auto *limit = static_cast<Limit *>(ngx_array_push(lcf->limits));
 
     if (limit == nullptr) {
@@ -220,9 +109,11 @@ char *set_limit(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
 
     ngx_memzero(limit, sizeof(Limit));
 
-    if (!read_limit(cf, &given, limit) || !may_join(cf, lcf->limits, limit)) {
+    if (!read_limit(cf, limit) || !may_join(cf, lcf->limits, limit)) {
         return static_cast<char *>(NGX_CONF_ERROR);
     }
+
+    lcf->phases |= limit->phase;
 
     return NGX_CONF_OK;
 }
@@ -230,15 +121,32 @@ char *set_limit(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
 char *set_redis(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
 {
     auto *mcf = static_cast<MainConf *>(conf);
+    NamedStore store{};
 
-    if (mcf->store != nullptr) {
-        return const_cast<char *>("is duplicate");
+    if (!read_redis(cf, &store)) {
+        return static_cast<char *>(NGX_CONF_ERROR);
     }
 
-    mcf->store = new_redis_store(cf);
+    const NamedStore *other = find_store(*mcf, view(store.name));
 
-    return mcf->store != nullptr ? NGX_CONF_OK
-                                 : static_cast<char *>(NGX_CONF_ERROR);
+    if (other != nullptr) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: there is a redis named \"%V\" in "
+                           "%V:%ui already; give this one another name=, "
+                           "which limits refer to with store=",
+                           &store.name, &other->place.file, other->place.line);
+        return static_cast<char *>(NGX_CONF_ERROR);
+    }
+
+    auto *added = static_cast<NamedStore *>(ngx_array_push(&mcf->stores));
+
+    if (added == nullptr) {
+        return static_cast<char *>(NGX_CONF_ERROR);
+    }
+
+    *added = store;
+
+    return NGX_CONF_OK;
 }
 
 char *set_status(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
@@ -260,6 +168,83 @@ char *set_status(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
     lcf->status = static_cast<ngx_uint_t>(status);
 
     return NGX_CONF_OK;
+}
+
+char *set_headers(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
+{
+    auto *lcf = static_cast<LocationConf *>(conf);
+    auto *args = static_cast<ngx_str_t *>(cf->args->elts);
+    bool alone = cf->args->nelts == 2;
+
+    if (lcf->headers != 0) {
+        return const_cast<char *>("is duplicate");
+    }
+
+    for (ngx_uint_t i = 1; i < cf->args->nelts; i++) {
+        std::string_view style = view(args[i]);
+        ngx_uint_t bit = 0;
+
+        if (style == "x") {
+            bit = kXHeaders;
+        } else if (style == "ietf") {
+            bit = kIetfHeaders;
+        } else if (style == "off" && alone) {
+            bit = kNoHeaders;
+        }
+
+        if (bit != 0 && (lcf->headers & bit)) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "sliding_limit: headers \"%V\" is given twice",
+                               &args[i]);
+            return static_cast<char *>(NGX_CONF_ERROR);
+        }
+
+        if (bit == 0) {
+            refuse_value(cf, "headers", &args[i],
+                         "\"x\", \"ietf\", both of them, or \"off\" alone");
+            return static_cast<char *>(NGX_CONF_ERROR);
+        }
+
+        lcf->headers |= bit;
+    }
+
+    return NGX_CONF_OK;
+}
+
+char *set_ipv6_prefix(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
+{
+    auto *lcf = static_cast<LocationConf *>(conf);
+    auto *args = static_cast<ngx_str_t *>(cf->args->elts);
+
+    if (lcf->ipv6_prefix != NGX_CONF_UNSET_UINT) {
+        return const_cast<char *>("is duplicate");
+    }
+
+    int64_t prefix = parse_count(view(args[1]));
+
+    if (prefix < 1 || prefix > 128) {
+        refuse_value(cf, "ipv6_prefix", &args[1],
+                     "a whole number of bits from 1 to 128");
+        return static_cast<char *>(NGX_CONF_ERROR);
+    }
+
+    lcf->ipv6_prefix = static_cast<ngx_uint_t>(prefix);
+
+    return NGX_CONF_OK;
+}
+
+char *set_body(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
+{
+    auto *lcf = static_cast<LocationConf *>(conf);
+
+    if (lcf->body != nullptr) {
+        return const_cast<char *>("is duplicate");
+    }
+
+    lcf->body = read_body(cf);
+
+    return lcf->body != nullptr ? NGX_CONF_OK
+                                : static_cast<char *>(NGX_CONF_ERROR);
 }
 
 ngx_conf_enum_t on_error_choices[] = {
@@ -332,6 +317,34 @@ ngx_command_t commands[] = {
       offsetof(LocationConf, reset),
       reset_choices },
 
+    { ngx_string("sliding_limit_headers"),
+      kAnywhere | NGX_CONF_1MORE,
+      set_headers,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      nullptr },
+
+    { ngx_string("sliding_limit_body"),
+      kAnywhere | NGX_CONF_TAKE12,
+      set_body,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      nullptr },
+
+    { ngx_string("sliding_limit_dry_run"),
+      kAnywhere | NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(LocationConf, dry_run),
+      nullptr },
+
+    { ngx_string("sliding_limit_ipv6_prefix"),
+      kAnywhere | NGX_CONF_TAKE1,
+      set_ipv6_prefix,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      nullptr },
+
     ngx_null_command
 };
 // clang-format on
@@ -342,7 +355,9 @@ void *create_main_conf(ngx_conf_t *cf) noexcept
         static_cast<MainConf *>(ngx_pcalloc(cf->pool, sizeof(MainConf)));
 
     if (mcf == nullptr
-        || ngx_array_init(&mcf->zones, cf->pool, 4, sizeof(Zone *)) != NGX_OK)
+        || ngx_array_init(&mcf->zones, cf->pool, 4, sizeof(Zone *)) != NGX_OK
+        || ngx_array_init(&mcf->stores, cf->pool, 1, sizeof(NamedStore))
+               != NGX_OK)
     {
         return nullptr;
     }
@@ -363,6 +378,8 @@ void *create_location_conf(ngx_conf_t *cf) noexcept
     lcf->status = NGX_CONF_UNSET_UINT;
     lcf->log_level = NGX_CONF_UNSET_UINT;
     lcf->reset = NGX_CONF_UNSET_UINT;
+    lcf->ipv6_prefix = NGX_CONF_UNSET_UINT;
+    lcf->dry_run = NGX_CONF_UNSET;
 
     return lcf;
 }
@@ -374,6 +391,15 @@ char *merge_location_conf(ngx_conf_t *, void *parent, void *child) noexcept
 
     if (conf->limits == nullptr) {
         conf->limits = prev->limits;
+        conf->phases = prev->phases;
+    }
+
+    if (conf->headers == 0) {
+        conf->headers = prev->headers != 0 ? prev->headers : kXHeaders;
+    }
+
+    if (conf->body == nullptr) {
+        conf->body = prev->body != nullptr ? prev->body : default_body();
     }
 
     ngx_conf_merge_uint_value(conf->on_error, prev->on_error, kPass);
@@ -381,6 +407,9 @@ char *merge_location_conf(ngx_conf_t *, void *parent, void *child) noexcept
                               NGX_HTTP_TOO_MANY_REQUESTS);
     ngx_conf_merge_uint_value(conf->log_level, prev->log_level, NGX_LOG_WARN);
     ngx_conf_merge_uint_value(conf->reset, prev->reset, kDelta);
+    ngx_conf_merge_uint_value(conf->ipv6_prefix, prev->ipv6_prefix,
+                              kDefaultIpv6Prefix);
+    ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
 
     return NGX_CONF_OK;
 }
@@ -388,20 +417,20 @@ char *merge_location_conf(ngx_conf_t *, void *parent, void *child) noexcept
 bool check_configuration(ngx_conf_t *cf) noexcept
 {
     MainConf *mcf = main_conf(cf);
+    auto **zones = static_cast<Zone **>(mcf->zones.elts);
 
-    if (mcf->zones.nelts == 0 || mcf->store != nullptr) {
-        return true;
+    for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
+        const NamedStore *store = find_store(*mcf, view(zones[i]->store_name));
+
+        if (store == nullptr) {
+            refuse_store(cf, *zones[i]);
+            return false;
+        }
+
+        zones[i]->store = store->store;
     }
 
-    Zone *zone = static_cast<Zone **>(mcf->zones.elts)[0];
-
-    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                  "sliding_limit: zone \"%V\" in %V:%ui has no Redis to be "
-                  "counted in; add \"sliding_limit_redis "
-                  "redis://127.0.0.1:6379;\" to the http block",
-                  &zone->name, &zone->file, zone->line);
-
-    return false;
+    return true;
 }
 
 }  // namespace sl

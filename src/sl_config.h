@@ -5,6 +5,9 @@
 
 #pragma once
 
+#include "core/sl_status_list.h"
+#include "sl_body.h"
+#include "sl_config_util.h"
 #include "sl_nginx.h"
 #include "sl_store.h"
 
@@ -12,28 +15,64 @@ extern "C" ngx_module_t ngx_http_sliding_limit_module;
 
 namespace sl {
 
+/* One `sliding_limit_redis` line. */
+struct NamedStore {
+    ngx_str_t name;
+    Store *store;
+    Place place;
+};
+
+/* The store of limits without store=, and of lines without name=. */
+constexpr std::string_view kDefaultStore = "default";
+
+/* Limits that are counted in this nginx itself. */
+constexpr std::string_view kMemoryStore = "memory";
+
 /* What all limits of one name share, and where that name stood first. */
 struct Zone {
     ngx_str_t name;
     ngx_msec_t window;
-    ngx_str_t file;
-    ngx_uint_t line;
+    unsigned buckets; /* 0: algorithm=log */
+    ngx_str_t store_name;
+    Store *store; /* set when all is read */
+    Place place;
 };
+
+/* A whole number that stands there, or what a variable says. */
+struct Number {
+    int64_t fixed;
+    ngx_http_complex_value_t *variable; /* nullptr: fixed */
+};
+
+enum Phase : ngx_uint_t { kAccess = 1, kPrecontent = 2 };
 
 /* One `sliding_limit` line. */
 struct Limit {
     Zone *zone;
-    int64_t max;
+    Number max;
+    Number cost;
     ngx_http_complex_value_t key;
-    ngx_http_complex_value_t *fallback; /* nullptr: none */
+    ngx_http_complex_value_t *fallback;  /* nullptr: none */
+    ngx_http_complex_value_t *condition; /* if=; nullptr: none */
+    StatusList *count_status;            /* nullptr: all count */
+    ngx_uint_t phase;
+    bool counts_refused;
+    bool dry_run;
 };
 
 enum OnError : ngx_uint_t { kPass, kDeny };
 enum ResetFormat : ngx_uint_t { kDelta, kEpoch };
 
+/* A bit mask. */
+enum HeaderStyle : ngx_uint_t {
+    kNoHeaders = 1,
+    kXHeaders = 2,
+    kIetfHeaders = 4
+};
+
 struct MainConf {
-    ngx_array_t zones; /* Zone * */
-    Store *store;      /* nullptr: not configured */
+    ngx_array_t zones;  /* Zone * */
+    ngx_array_t stores; /* NamedStore */
 };
 
 struct LocationConf {
@@ -43,10 +82,17 @@ struct LocationConf {
      */
     ngx_array_t *limits;
 
+    /* Phase, or'ed: those in which there is a limit to check. */
+    ngx_uint_t phases;
+
     ngx_uint_t on_error;
     ngx_uint_t status;
     ngx_uint_t log_level;
     ngx_uint_t reset;
+    ngx_uint_t headers;
+    ngx_uint_t ipv6_prefix;
+    ngx_flag_t dry_run;
+    const Body *body;
 };
 
 extern ngx_command_t commands[];
@@ -58,16 +104,16 @@ char *merge_location_conf(ngx_conf_t *cf, void *parent, void *child) noexcept;
 /* Once all is read: false, with a message, if it does not fit together. */
 bool check_configuration(ngx_conf_t *cf) noexcept;
 
+inline MainConf *main_conf(ngx_conf_t *cf) noexcept
+{
+    return static_cast<MainConf *>(
+        ngx_http_conf_get_module_main_conf(cf, ngx_http_sliding_limit_module));
+}
+
 inline LocationConf *location_conf(ngx_http_request_t *r) noexcept
 {
     return static_cast<LocationConf *>(
         ngx_http_get_module_loc_conf(r, ngx_http_sliding_limit_module));
-}
-
-inline MainConf *main_conf(ngx_http_request_t *r) noexcept
-{
-    return static_cast<MainConf *>(
-        ngx_http_get_module_main_conf(r, ngx_http_sliding_limit_module));
 }
 
 }  // namespace sl

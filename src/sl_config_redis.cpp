@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <new>
 
+#include "core/sl_key.h"
 #include "core/sl_redis_url.h"
 #include "redis/sl_redis_store.h"
 #include "sl_config_util.h"
@@ -21,6 +22,7 @@ constexpr ngx_int_t kLargestDb = 2147483647;
 constexpr size_t kLongestPasswordFile = 4096;
 
 struct RedisParameters {
+    ngx_str_t name;
     ngx_str_t timeout;
     ngx_str_t connect_timeout;
     ngx_str_t user;
@@ -30,12 +32,13 @@ struct RedisParameters {
 };
 
 const Parameter kParameters[] = {
-    {"timeout", offsetof(RedisParameters, timeout)},
-    {"connect_timeout", offsetof(RedisParameters, connect_timeout)},
-    {"user", offsetof(RedisParameters, user)},
-    {"password", offsetof(RedisParameters, password)},
-    {"password_file", offsetof(RedisParameters, password_file)},
-    {"db", offsetof(RedisParameters, db)},
+    {"name=", offsetof(RedisParameters, name)},
+    {"timeout=", offsetof(RedisParameters, timeout)},
+    {"connect_timeout=", offsetof(RedisParameters, connect_timeout)},
+    {"user=", offsetof(RedisParameters, user)},
+    {"password=", offsetof(RedisParameters, password)},
+    {"password_file=", offsetof(RedisParameters, password_file)},
+    {"db=", offsetof(RedisParameters, db)},
 };
 
 /* Settings and the store that uses them, in one piece of the pool. */
@@ -323,7 +326,22 @@ bool set_address(ngx_conf_t *cf, std::string_view address,
     return true;
 }
 
-bool read_settings(ngx_conf_t *cf, RedisSettings *settings)
+/* What limits call it with store=. */
+bool set_name(ngx_conf_t *cf, const ngx_str_t &given, ngx_str_t *to)
+{
+    *to = given.len ? given : str(kDefaultStore);
+
+    if (!is_zone_name(view(*to)) || view(*to) == kMemoryStore) {
+        refuse_value(cf, "name", to,
+                     "1 to 64 letters, digits, \"_\", \".\" or \"-\", and not "
+                     "\"memory\"");
+        return false;
+    }
+
+    return true;
+}
+
+bool read_settings(ngx_conf_t *cf, RedisSettings *settings, ngx_str_t *name)
 {
     auto *args = static_cast<ngx_str_t *>(cf->args->elts);
     RedisParameters given{};
@@ -331,7 +349,8 @@ bool read_settings(ngx_conf_t *cf, RedisSettings *settings)
     settings->name = without_password(cf, args[1]);
 
     if (settings->name.data == nullptr
-        || !read_parameters(cf, 2, kParameters, &given))
+        || !read_parameters(cf, 2, kParameters, &given)
+        || !set_name(cf, given.name, name))
     {
         return false;
     }
@@ -366,17 +385,20 @@ bool read_settings(ngx_conf_t *cf, RedisSettings *settings)
 
 }  // namespace
 
-Store *new_redis_store(ngx_conf_t *cf) noexcept
+bool read_redis(ngx_conf_t *cf, NamedStore *to) noexcept
 {
     void *memory = ngx_pcalloc(cf->pool, sizeof(Holder));
 
     if (memory == nullptr) {
-        return nullptr;
+        return false;
     }
 
     auto *holder = new (memory) Holder();
 
-    return read_settings(cf, &holder->settings) ? &holder->store : nullptr;
+    to->store = &holder->store;
+    to->place = place_of(cf);
+
+    return read_settings(cf, &holder->settings, &to->name);
 }
 
 }  // namespace sl

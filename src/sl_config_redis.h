@@ -2,15 +2,15 @@
 
 #pragma once
 
+#include "sl_config.h"
 #include "sl_nginx.h"
-#include "sl_store.h"
 
 namespace sl {
 
 /*
- * The store that the line in `cf` describes, living as long as the
- * configuration; nullptr, with a message, if it cannot be.
+ * Sets up the store that the line in `cf` describes, living as long as the
+ * configuration; false, with a message, if it cannot be.
  */
-Store *new_redis_store(ngx_conf_t *cf) noexcept;
+bool read_redis(ngx_conf_t *cf, NamedStore *to) noexcept;
 
 }  // namespace sl

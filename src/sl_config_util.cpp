@@ -5,7 +5,7 @@ namespace sl {
 namespace {
 
 /* Without the value: a misspelt password= has one too. */
-void log_unknown(ngx_conf_t *cf, std::string_view arg,
+void log_unknown(ngx_conf_t *cf, std::string_view unknown,
                  const Parameter *parameters, size_t count)
 {
     u_char known[256];
@@ -14,12 +14,12 @@ void log_unknown(ngx_conf_t *cf, std::string_view arg,
     for (size_t i = 0; i < count; i++) {
         ngx_str_t name = str(parameters[i].name);
 
-        p = ngx_slprintf(p, known + sizeof(known), "%s%V=", i ? ", " : "",
+        p = ngx_slprintf(p, known + sizeof(known), "%s%V", i ? ", " : "",
                          &name);
     }
 
     ngx_str_t list = {static_cast<size_t>(p - known), known};
-    ngx_str_t name = str(arg.substr(0, arg.find('=')));
+    ngx_str_t name = str(unknown);
 
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                        "sliding_limit: unknown parameter \"%V\", known are %V",
@@ -37,29 +37,31 @@ bool read_parameters(ngx_conf_t *cf, ngx_uint_t first,
     for (ngx_uint_t a = first; a < cf->args->nelts; a++) {
         std::string_view arg = view(args[a]);
         size_t equals = arg.find('=');
-        size_t i = 0;
+        bool has_value = equals != std::string_view::npos;
+        std::string_view name = has_value ? arg.substr(0, equals + 1) : arg;
+        const Parameter *known = nullptr;
 
-        while (i < count && arg.substr(0, equals) != parameters[i].name) {
-            i++;
+        for (size_t i = 0; i < count && known == nullptr; i++) {
+            known = parameters[i].name == name ? &parameters[i] : nullptr;
         }
 
-        if (i == count || equals == std::string_view::npos) {
-            log_unknown(cf, arg, parameters, count);
+        if (known == nullptr) {
+            log_unknown(cf, name, parameters, count);
             return false;
         }
 
         auto *value = reinterpret_cast<ngx_str_t *>(static_cast<u_char *>(to)
-                                                    + parameters[i].offset);
+                                                    + known->offset);
 
         if (value->data != nullptr) {
-            ngx_str_t name = str(parameters[i].name);
+            ngx_str_t text = str(name);
 
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "sliding_limit: %V= is given twice", &name);
+                               "sliding_limit: %V is given twice", &text);
             return false;
         }
 
-        *value = str(arg.substr(equals + 1));
+        *value = has_value ? str(arg.substr(equals + 1)) : args[a];
 
         if (value->len == 0) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -95,6 +97,49 @@ ngx_int_t refuse_value(ngx_conf_t *cf, const char *name, const ngx_str_t *value,
                        value, allowed);
 
     return NGX_ERROR;
+}
+
+bool compile(ngx_conf_t *cf, ngx_str_t *text,
+             ngx_http_complex_value_t *value) noexcept
+{
+    ngx_http_compile_complex_value_t ccv;
+    ngx_memzero(&ccv, sizeof(ccv));
+
+    ccv.cf = cf;
+    ccv.value = text;
+    ccv.complex_value = value;
+
+    return ngx_http_compile_complex_value(&ccv) == NGX_OK;
+}
+
+bool is_letter_or_digit(char ch) noexcept
+{
+    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z')
+           || (ch >= '0' && ch <= '9');
+}
+
+bool is_same_word(std::string_view a, std::string_view b) noexcept
+{
+    return a.size() == b.size()
+           && ngx_strncasecmp(str(a).data, str(b).data, a.size()) == 0;
+}
+
+size_t variable_name_size(std::string_view text) noexcept
+{
+    size_t size = 0;
+
+    while (size < text.size()
+           && (is_letter_or_digit(text[size]) || text[size] == '_'))
+    {
+        size++;
+    }
+
+    return size;
+}
+
+Place place_of(ngx_conf_t *cf) noexcept
+{
+    return {cf->conf_file->file.name, cf->conf_file->line};
 }
 
 char *set_choice(ngx_conf_t *cf, ngx_command_t *cmd, void *conf) noexcept

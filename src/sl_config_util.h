@@ -11,7 +11,10 @@
 
 namespace sl {
 
-/* A name=value parameter that goes to the ngx_str_t at `offset`. */
+/*
+ * A parameter that goes to the ngx_str_t at `offset`: "name=", whose value
+ * that becomes, or "name", which has none and becomes its own name.
+ */
 struct Parameter {
     std::string_view name;
     size_t offset;
@@ -32,6 +35,12 @@ bool read_parameters(ngx_conf_t *cf, ngx_uint_t first,
     return read_parameters(cf, first, parameters, N, to);
 }
 
+/* Where in the configuration something stood. */
+struct Place {
+    ngx_str_t file;
+    ngx_uint_t line;
+};
+
 struct GivenParameter {
     std::string_view name;
     const ngx_str_t &value;
@@ -47,6 +56,21 @@ bool require_parameters(ngx_conf_t *cf,
  */
 ngx_int_t refuse_value(ngx_conf_t *cf, const char *name, const ngx_str_t *value,
                        const char *allowed) noexcept;
+
+/* Text with variables; false, with a message, if it has one that is unknown. */
+bool compile(ngx_conf_t *cf, ngx_str_t *text,
+             ngx_http_complex_value_t *value) noexcept;
+
+bool is_letter_or_digit(char ch) noexcept;
+
+/* Upper and lower case are the same. */
+bool is_same_word(std::string_view a, std::string_view b) noexcept;
+
+/* Size of the variable's name that `text` begins with. */
+size_t variable_name_size(std::string_view text) noexcept;
+
+/* The line that is being read. */
+Place place_of(ngx_conf_t *cf) noexcept;
 
 /* ngx_conf_set_enum_slot(), but the message names the choices. */
 char *set_choice(ngx_conf_t *cf, ngx_command_t *cmd, void *conf) noexcept;

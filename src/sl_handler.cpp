@@ -14,18 +14,14 @@ ngx_int_t out_of_memory(ngx_http_request_t *r)
                                                : NGX_HTTP_SERVICE_UNAVAILABLE;
 }
 
-}  // namespace
-
 /*
  * Called again when the answer is there, and at any time before that. To let a
  * request go on is NGX_DECLINED, never NGX_OK: under "satisfy any" that would
  * let it in past the other access modules.
  */
-ngx_int_t access_handler(ngx_http_request_t *r) noexcept
+ngx_int_t check_limits(ngx_http_request_t *r, Phase phase)
 {
-    ngx_array_t *limits = location_conf(r)->limits;
-
-    if (limits == nullptr || limits->nelts == 0) {
+    if (!(location_conf(r)->phases & phase)) {
         return NGX_DECLINED;
     }
 
@@ -46,14 +42,41 @@ ngx_int_t access_handler(ngx_http_request_t *r) noexcept
             return NGX_DECLINED;
         }
 
-        check->start();
+        check->add_limits(phase);
+    }
 
+    while (!check->is_refused() && check->ask_next()) {
         if (check->is_waiting()) {
             return NGX_AGAIN;
         }
     }
 
     return check->is_refused() ? refuse(r, *check) : NGX_DECLINED;
+}
+
+}  // namespace
+
+ngx_int_t access_handler(ngx_http_request_t *r) noexcept
+{
+    return check_limits(r, kAccess);
+}
+
+/* Unlike the access phase this one is also run for subrequests. */
+ngx_int_t precontent_handler(ngx_http_request_t *r) noexcept
+{
+    return r == r->main ? check_limits(r, kPrecontent) : NGX_DECLINED;
+}
+
+/* For requests that end without an answer; of others the status is known. */
+ngx_int_t log_handler(ngx_http_request_t *r) noexcept
+{
+    Check *check = r == r->main ? Check::find(r) : nullptr;
+
+    if (check != nullptr) {
+        check->settle(status_of(r));
+    }
+
+    return NGX_OK;
 }
 
 }  // namespace sl

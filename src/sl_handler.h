@@ -1,4 +1,4 @@
-/* The access phase: where requests are checked. */
+/* The phases in which requests are checked, and where their counts settle. */
 
 #pragma once
 
@@ -7,5 +7,7 @@
 namespace sl {
 
 ngx_int_t access_handler(ngx_http_request_t *r) noexcept;
+ngx_int_t precontent_handler(ngx_http_request_t *r) noexcept;
+ngx_int_t log_handler(ngx_http_request_t *r) noexcept;
 
 }  // namespace sl

@@ -1,5 +1,7 @@
 #include "sl_response.h"
 
+#include "core/sl_key.h"
+
 namespace sl {
 
 namespace {
@@ -10,6 +12,20 @@ constexpr std::string_view kLimit = "X-RateLimit-Limit";
 constexpr std::string_view kRemaining = "X-RateLimit-Remaining";
 constexpr std::string_view kReset = "X-RateLimit-Reset";
 constexpr std::string_view kRetryAfter = "Retry-After";
+constexpr std::string_view kPolicy = "RateLimit-Policy";
+constexpr std::string_view kService = "RateLimit";
+
+/* What is left of the wait: the answer may have taken its time since then. */
+int64_t wait_left_us(const AppliedLimit &applied)
+{
+    return applied.verdict.state.wait_us
+           - static_cast<int64_t>(ngx_current_msec - applied.at) * 1000;
+}
+
+bool has_wait(const AppliedLimit &applied)
+{
+    return applied.verdict.known && applied.verdict.state.wait_us != kNoWait;
+}
 
 /* Takes out what the application or an earlier stage has set. */
 void remove_header(ngx_http_request_t *r, std::string_view name)
@@ -31,14 +47,9 @@ void remove_header(ngx_http_request_t *r, std::string_view name)
     }
 }
 
-bool set_header(ngx_http_request_t *r, std::string_view name, int64_t value)
+bool set_header(ngx_http_request_t *r, std::string_view name,
+                std::string_view value)
 {
-    auto *text = static_cast<u_char *>(ngx_pnalloc(r->pool, NGX_INT64_LEN));
-
-    if (text == nullptr) {
-        return false;
-    }
-
     auto *header =
         static_cast<ngx_table_elt_t *>(ngx_list_push(&r->headers_out.headers));
 
@@ -49,9 +60,7 @@ bool set_header(ngx_http_request_t *r, std::string_view name, int64_t value)
     header->hash = 1;
     header->key = str(name);
     header->lowcase_key = nullptr;
-    header->value.data = text;
-    header->value.len =
-        static_cast<size_t>(ngx_sprintf(text, "%L", value) - text);
+    header->value = str(value);
 #if (nginx_version >= 1023000)
     header->next = nullptr;
 #endif
@@ -59,39 +68,115 @@ bool set_header(ngx_http_request_t *r, std::string_view name, int64_t value)
     return true;
 }
 
-/* Where the store gave no answer only the limit itself can be told. */
-bool set_headers(ngx_http_request_t *r, const Check &check)
+/* A negative value is not known, and not set. */
+bool set_number(ngx_http_request_t *r, std::string_view name, int64_t value)
 {
-    const ShownLimit &shown = check.shown();
+    if (value < 0) {
+        return true;
+    }
 
+    auto *text = static_cast<u_char *>(ngx_pnalloc(r->pool, NGX_INT64_LEN));
+
+    if (text == nullptr) {
+        return false;
+    }
+
+    u_char *end = ngx_sprintf(text, "%L", value);
+
+    return set_header(
+        r, name,
+        {reinterpret_cast<char *>(text), static_cast<size_t>(end - text)});
+}
+
+/* Where the store gave no answer only the limit itself can be told. */
+bool set_x_headers(ngx_http_request_t *r, const AppliedLimit &shown)
+{
     remove_header(r, kLimit);
     remove_header(r, kRemaining);
     remove_header(r, kReset);
 
-    if (!set_header(r, kLimit, shown.limit->max)) {
+    return set_number(r, kLimit, shown.verdict.max)
+           && set_number(r, kRemaining, remaining(shown.verdict))
+           && set_number(r, kReset, reset_value(r, shown));
+}
+
+/* A window in RateLimit-Policy: whole seconds are all it can say. */
+int64_t window_seconds(const AppliedLimit &applied)
+{
+    return static_cast<int64_t>((applied.limit->zone->window + 999) / 1000);
+}
+
+/* Of all limits that applied, the one that is shown elsewhere first. */
+bool set_ietf_headers(ngx_http_request_t *r, const Check &check)
+{
+    constexpr size_t kMaxItem =
+        sizeof(", \"\";q=;w=") + kMaxZoneName + 2 * NGX_INT64_LEN;
+
+    remove_header(r, kPolicy);
+    remove_header(r, kService);
+
+    size_t room = check.limit_count() * kMaxItem;
+    auto *policies = static_cast<u_char *>(ngx_pnalloc(r->pool, 2 * room));
+
+    if (policies == nullptr) {
         return false;
     }
 
-    if (!shown.known) {
-        return true;
+    u_char *services = policies + room;
+    u_char *policy = policies;
+    u_char *service = services;
+
+    auto add = [&](const AppliedLimit &applied) {
+        const ngx_str_t *name = &applied.limit->zone->name;
+        int64_t left = remaining(applied.verdict);
+        int64_t seconds = wait_seconds(applied);
+
+        policy = ngx_sprintf(policy, "%s\"%V\";q=%L;w=%L",
+                             policy == policies ? "" : ", ", name,
+                             applied.verdict.max, window_seconds(applied));
+
+        if (left >= 0) {
+            service = ngx_sprintf(service, "%s\"%V\";r=%L",
+                                  service == services ? "" : ", ", name, left);
+        }
+
+        if (left >= 0 && seconds >= 0) {
+            service = ngx_sprintf(service, ";t=%L", seconds);
+        }
+    };
+
+    const AppliedLimit *shown = check.shown();
+
+    add(*shown);
+
+    for (size_t i = 0; i < check.limit_count(); i++) {
+        if (&check.limits()[i] != shown) {
+            add(check.limits()[i]);
+        }
     }
 
-    int64_t reset = reset_value(r, check);
+    auto text = [](u_char *from, u_char *to) {
+        return std::string_view{reinterpret_cast<char *>(from),
+                                static_cast<size_t>(to - from)};
+    };
+
+    return set_header(r, kPolicy, text(policies, policy))
+           && (service == services
+               || set_header(r, kService, text(services, service)));
+}
+
+bool set_headers(ngx_http_request_t *r, const Check &check)
+{
+    ngx_uint_t styles = location_conf(r)->headers;
     int64_t retry_after = retry_after_value(check);
-
-    if (!set_header(r, kRemaining,
-                    remaining(shown.limit->max, shown.state.used))
-        || (reset >= 0 && !set_header(r, kReset, reset)))
-    {
-        return false;
-    }
 
     if (retry_after >= 0) {
         remove_header(r, kRetryAfter);
-        return set_header(r, kRetryAfter, retry_after);
     }
 
-    return true;
+    return (!(styles & kXHeaders) || set_x_headers(r, *check.shown()))
+           && (!(styles & kIetfHeaders) || set_ietf_headers(r, check))
+           && set_number(r, kRetryAfter, retry_after);
 }
 
 /*
@@ -100,12 +185,13 @@ bool set_headers(ngx_http_request_t *r, const Check &check)
  */
 ngx_int_t header_filter(ngx_http_request_t *r) noexcept
 {
-    if (r == r->main) {
-        Check *check = Check::find(r);
+    Check *check = r == r->main ? Check::find(r) : nullptr;
 
-        if (check != nullptr && check->shown().limit != nullptr
-            && !set_headers(r, *check))
-        {
+    if (check != nullptr) {
+        /* no later: the client's next request may follow this answer */
+        check->settle(status_of(r));
+
+        if (check->shown() != nullptr && !set_headers(r, *check)) {
             return NGX_ERROR;
         }
     }
@@ -113,18 +199,11 @@ ngx_int_t header_filter(ngx_http_request_t *r) noexcept
     return next_header_filter(r);
 }
 
-/* The answer may have taken its time since the store spoke. */
-int64_t wait_left_us(const ShownLimit &shown)
-{
-    return shown.state.wait_us
-           - static_cast<int64_t>(ngx_current_msec - shown.at) * 1000;
-}
-
 void log_refusal(ngx_http_request_t *r, const Check &check)
 {
-    const ShownLimit &shown = check.shown();
+    const AppliedLimit *shown = check.shown();
 
-    if (check.outcome() == Outcome::kFailedClosed || shown.limit == nullptr) {
+    if (check.outcome() == Outcome::kFailedClosed || shown == nullptr) {
         return;
     }
 
@@ -140,8 +219,8 @@ void log_refusal(ngx_http_request_t *r, const Check &check)
 
     ngx_log_error(location_conf(r)->log_level, r->connection->log, 0,
                   "sliding_limit: refused by zone \"%V\", max %L in %M ms%V",
-                  &shown.limit->zone->name, shown.limit->max,
-                  shown.limit->zone->window, &wait_text);
+                  &shown->limit->zone->name, shown->verdict.max,
+                  shown->limit->zone->window, &wait_text);
 }
 
 bool has_error_page(ngx_http_request_t *r, ngx_uint_t status)
@@ -170,27 +249,128 @@ bool is_silent(ngx_uint_t status)
     return status == NGX_HTTP_CLOSE || status == NGX_HTTP_CLIENT_CLOSED_REQUEST;
 }
 
-ngx_int_t send_body(ngx_http_request_t *r, ngx_uint_t status,
-                    std::string_view code)
+/* The names of the limits that refuse, as a JSON array's content. */
+u_char *write_violated(u_char *p, const Check &check)
 {
-    constexpr size_t kMaxBody = 64;
+    const char *separator = "";
 
-    auto *text = static_cast<u_char *>(ngx_pnalloc(r->pool, kMaxBody));
+    for (size_t i = 0; i < check.limit_count(); i++) {
+        const AppliedLimit &applied = check.limits()[i];
 
-    if (text == nullptr) {
-        return NGX_ERROR;
+        if (is_refusal(applied.verdict)) {
+            p = ngx_sprintf(p, "%s\"%V\"", separator,
+                            &applied.limit->zone->name);
+            separator = ",";
+        }
     }
 
-    ngx_str_t code_text = str(code);
-    u_char *end = ngx_snprintf(
-        text, kMaxBody, "{\"status\":%ui,\"code\":\"%V\"}", status, &code_text);
+    return p;
+}
 
+/* RFC 9457, with the types that the draft of the IETF headers registers. */
+u_char *write_problem(u_char *p, const Check &check, ngx_uint_t status)
+{
+    bool rejected = check.outcome() == Outcome::kRejected;
+
+    p = ngx_sprintf(
+        p,
+        "{\"type\":\"https://iana.org/assignments/http-problem-types#%s\","
+        "\"title\":\"%s\",\"status\":%ui",
+        rejected ? "quota-exceeded" : "temporary-reduced-capacity",
+        rejected ? "Request cannot be satisfied as assigned quota has been "
+                   "exceeded"
+                 : "Request cannot be satisfied due to temporary server "
+                   "capacity constraints",
+        status);
+
+    if (rejected) {
+        p = ngx_sprintf(p, ",\"violated-policies\":[");
+        p = write_violated(p, check);
+        p = ngx_sprintf(p, "]");
+    }
+
+    return ngx_sprintf(p, "}");
+}
+
+u_char *write_text(u_char *p, const Check &check)
+{
+    int64_t seconds = retry_after_value(check);
+
+    if (check.outcome() != Outcome::kRejected) {
+        return ngx_sprintf(p, "Service unavailable, try again later.\n");
+    }
+
+    if (seconds < 0) {
+        return ngx_sprintf(p, "Too many requests.\n");
+    }
+
+    return ngx_sprintf(p, "Too many requests, try again in %L second%s.\n",
+                       seconds, seconds == 1 ? "" : "s");
+}
+
+u_char *write_json(u_char *p, const Check &check, ngx_uint_t status)
+{
+    return ngx_sprintf(p, "{\"status\":%ui,\"code\":\"rate_limit:%s\"}", status,
+                       check.outcome() == Outcome::kRejected ? "exceeded"
+                                                             : "unavailable");
+}
+
+/* False: out of memory, or a variable could not be evaluated. */
+bool write_body(ngx_http_request_t *r, const Check &check, ngx_uint_t status,
+                ngx_str_t *type, ngx_str_t *text)
+{
+    constexpr size_t kMaxFixed = 300;
+    constexpr size_t kMaxName = kMaxZoneName + sizeof(",\"\"");
+
+    const Body &body = *location_conf(r)->body;
+
+    if (body.kind == Body::Kind::kTemplate) {
+        *type = body.type;
+        return render_template(r, body, text);
+    }
+
+    text->data = static_cast<u_char *>(
+        ngx_pnalloc(r->pool, kMaxFixed + check.limit_count() * kMaxName));
+
+    if (text->data == nullptr) {
+        return false;
+    }
+
+    u_char *end = text->data;
+
+    switch (body.kind) {
+    case Body::Kind::kProblem:
+        *type = ngx_string("application/problem+json");
+        end = write_problem(end, check, status);
+        break;
+
+    case Body::Kind::kText:
+        *type = ngx_string("text/plain");
+        end = write_text(end, check);
+        break;
+
+    case Body::Kind::kJson:
+    case Body::Kind::kTemplate:
+        *type = ngx_string("application/json");
+        end = write_json(end, check, status);
+        break;
+    }
+
+    text->len = static_cast<size_t>(end - text->data);
+
+    return true;
+}
+
+ngx_int_t send_body(ngx_http_request_t *r, const Check &check,
+                    ngx_uint_t status)
+{
+    ngx_str_t type;
     ngx_http_complex_value_t body;
     ngx_memzero(&body, sizeof(body));
-    body.value.data = text;
-    body.value.len = static_cast<size_t>(end - text);
 
-    ngx_str_t type = ngx_string("application/json");
+    if (!write_body(r, check, status, &type, &body.value)) {
+        return NGX_ERROR;
+    }
 
     /* the body of a refused request is not worth a "100 Continue" */
     r->expect_tested = 1;
@@ -203,37 +383,28 @@ ngx_int_t send_body(ngx_http_request_t *r, ngx_uint_t status,
 
 }  // namespace
 
-int64_t reset_value(ngx_http_request_t *r, const Check &check) noexcept
+int64_t wait_seconds(const AppliedLimit &applied) noexcept
 {
-    const ShownLimit &shown = check.shown();
+    return has_wait(applied) ? seconds_to_wait(wait_left_us(applied)) : -1;
+}
 
-    if (!shown.known || shown.state.wait_us == kWaitingIsNoUse) {
-        return -1;
-    }
-
-    int64_t left = wait_left_us(shown);
-
-    if (location_conf(r)->reset == kDelta) {
-        return seconds_to_wait(left);
+int64_t reset_value(ngx_http_request_t *r, const AppliedLimit &applied) noexcept
+{
+    if (location_conf(r)->reset == kDelta || !has_wait(applied)) {
+        return wait_seconds(applied);
     }
 
     ngx_time_t *now = ngx_timeofday();
 
     return now->sec
-           + seconds_to_wait(left + static_cast<int64_t>(now->msec) * 1000);
+           + seconds_to_wait(wait_left_us(applied)
+                             + static_cast<int64_t>(now->msec) * 1000);
 }
 
 int64_t retry_after_value(const Check &check) noexcept
 {
-    const ShownLimit &shown = check.shown();
-
-    if (check.outcome() != Outcome::kRejected
-        || shown.state.wait_us == kWaitingIsNoUse)
-    {
-        return -1;
-    }
-
-    return seconds_to_wait(wait_left_us(shown));
+    return check.outcome() == Outcome::kRejected ? wait_seconds(*check.shown())
+                                                 : -1;
 }
 
 /*
@@ -242,9 +413,9 @@ int64_t retry_after_value(const Check &check) noexcept
  */
 ngx_int_t refuse(ngx_http_request_t *r, const Check &check) noexcept
 {
-    bool rejected = check.outcome() == Outcome::kRejected;
-    ngx_uint_t status =
-        rejected ? location_conf(r)->status : NGX_HTTP_SERVICE_UNAVAILABLE;
+    ngx_uint_t status = check.outcome() == Outcome::kRejected
+                            ? location_conf(r)->status
+                            : NGX_HTTP_SERVICE_UNAVAILABLE;
 
     log_refusal(r, check);
 
@@ -253,10 +424,7 @@ ngx_int_t refuse(ngx_http_request_t *r, const Check &check) noexcept
         return NGX_DONE;
     }
 
-    ngx_http_finalize_request(
-        r,
-        send_body(r, status,
-                  rejected ? "rate_limit:exceeded" : "rate_limit:unavailable"));
+    ngx_http_finalize_request(r, send_body(r, check, status));
     return NGX_DONE;
 }
 

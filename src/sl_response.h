@@ -17,10 +17,15 @@ ngx_int_t refuse(ngx_http_request_t *r, const Check &check) noexcept;
 void install_header_filter() noexcept;
 
 /*
- * Seconds for X-RateLimit-Reset and Retry-After. -1: there is no such moment,
- * or it is not known.
+ * Whole seconds, or -1: there is no such moment, or it is not known.
+ *
+ * wait_seconds: until the limit has more room, or would admit the request.
+ * reset_value: that, as sliding_limit_reset wants it.
+ * retry_after_value: of the limit shown, if the request is refused.
  */
-int64_t reset_value(ngx_http_request_t *r, const Check &check) noexcept;
+int64_t wait_seconds(const AppliedLimit &applied) noexcept;
+int64_t reset_value(ngx_http_request_t *r,
+                    const AppliedLimit &applied) noexcept;
 int64_t retry_after_value(const Check &check) noexcept;
 
 }  // namespace sl

@@ -17,11 +17,27 @@ namespace sl {
 struct LimitQuery {
     std::string_view zone;
     std::string_view key;
-    int64_t max;
     int64_t window_us;
+    int64_t max;  /* at least 1 */
+    int64_t cost; /* at most max; 0 only looks */
+
+    /* Parts of the window that are counted as wholes; 0: every request. */
+    unsigned buckets;
+
+    /* Requests that the limit refuses count, too. */
+    bool counts_refused;
+
+    /* It does not keep the request from passing. */
+    bool dry_run;
+
+    /*
+     * The count is final only when the response is known. If the answer comes
+     * too late for anybody to receive it, the store takes it back by itself.
+     */
+    bool provisional;
 };
 
-/* Lives only during Store::ask(). */
+/* Lives only during the call it is given to. */
 struct Query {
     LimitQuery limits[kMaxLimits];
     size_t count;
@@ -31,8 +47,11 @@ struct Query {
 };
 
 struct Answer {
-    /* The store decided. If not, `states` mean nothing. */
+    /* The store decided. If not, the rest means nothing. */
     bool known;
+
+    /* When, by the store's clock; it belongs to what is taken back. */
+    int64_t time_us;
 
     /* One per limit of the query, in its order. */
     LimitState states[kMaxLimits];
@@ -50,8 +69,11 @@ class AnswerReceiver {
 /* A question under way. It belongs to the store. */
 class PendingQuestion {
   public:
-    /* The asker is gone: it must not be called any more. */
-    virtual void abandon() noexcept = 0;
+    /*
+     * The asker is gone: it must not be called any more. What is provisional
+     * is taken back when the answer comes, unless it is to be kept.
+     */
+    virtual void abandon(bool keep_provisional) noexcept = 0;
 
   protected:
     ~PendingQuestion() = default;
@@ -61,6 +83,9 @@ class Store {
   public:
     virtual ~Store() = default;
 
+    /* For $sliding_limit_store. */
+    virtual std::string_view kind() const noexcept = 0;
+
     /*
      * Asks whether a request may pass. Returns nullptr with `*answer` filled
      * in if that is known at once. Otherwise `receiver` gets the answer later,
@@ -69,6 +94,12 @@ class Store {
      */
     virtual PendingQuestion *ask(const Query &query, AnswerReceiver &receiver,
                                  Answer *answer) noexcept = 0;
+
+    /*
+     * Takes back what a query with these limits and this id has counted, and
+     * nothing else. Nobody waits for it, but what is asked later on sees it.
+     */
+    virtual void take_back(const Query &query, int64_t time_us) noexcept = 0;
 
     /* A worker starts; may be called in a worker only. */
     virtual void start() noexcept = 0;

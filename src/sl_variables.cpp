@@ -1,5 +1,6 @@
 #include "sl_variables.h"
 
+#include "sl_address.h"
 #include "sl_check.h"
 #include "sl_response.h"
 
@@ -46,43 +47,67 @@ ngx_int_t set_formatted(ngx_http_request_t *r, ngx_http_variable_value_t *v,
         v, {reinterpret_cast<char *>(text), static_cast<size_t>(end - text)});
 }
 
-ngx_int_t get_status(ngx_http_request_t *, ngx_http_variable_value_t *v,
-                     const Check &check)
+ngx_int_t set_number(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+                     int64_t value)
 {
-    switch (check.outcome()) {
+    return value < 0 ? set_nothing(v) : set_formatted(r, v, "%L", value);
+}
+
+std::string_view outcome_name(Outcome outcome)
+{
+    switch (outcome) {
     case Outcome::kPassed:
-        return set_text(v, "PASSED");
+        return "PASSED";
     case Outcome::kRejected:
-        return set_text(v, "REJECTED");
+        return "REJECTED";
+    case Outcome::kRejectedDryRun:
+        return "REJECTED_DRY_RUN";
     case Outcome::kExempt:
-        return set_text(v, "EXEMPT");
+        return "EXEMPT";
     case Outcome::kFailedOpen:
-        return set_text(v, "FAILED_OPEN");
+        return "FAILED_OPEN";
     case Outcome::kFailedClosed:
-        return set_text(v, "FAILED_CLOSED");
+        return "FAILED_CLOSED";
     case Outcome::kNone:
         break;
     }
 
-    return set_nothing(v);
+    return {};
+}
+
+ngx_int_t get_status(ngx_http_request_t *, ngx_http_variable_value_t *v,
+                     const Check &check)
+{
+    return set_text(v, outcome_name(check.outcome()));
+}
+
+/* Who decided about the limit that is shown. */
+ngx_int_t get_store(ngx_http_request_t *, ngx_http_variable_value_t *v,
+                    const Check &check)
+{
+    const AppliedLimit *shown = check.shown();
+
+    return set_text(v, shown != nullptr && shown->answered_by != nullptr
+                           ? shown->answered_by->kind()
+                           : "none");
 }
 
 ngx_int_t get_zone(ngx_http_request_t *, ngx_http_variable_value_t *v,
                    const Check &check)
 {
-    return set_text(v, view(check.shown().limit->zone->name));
+    return set_text(v, view(check.shown()->limit->zone->name));
 }
 
 ngx_int_t get_limit(ngx_http_request_t *r, ngx_http_variable_value_t *v,
                     const Check &check)
 {
-    return set_formatted(r, v, "%L", check.shown().limit->max);
+    return set_number(r, v, check.shown()->verdict.max);
 }
 
 ngx_int_t get_window(ngx_http_request_t *r, ngx_http_variable_value_t *v,
                      const Check &check)
 {
-    auto ms = static_cast<int64_t>(check.shown().limit->zone->window);
+    auto ms = static_cast<int64_t>(check.shown()->limit->zone->window);
 
     return ms % 1000 ? set_formatted(r, v, "%L.%03L", ms / 1000, ms % 1000)
                      : set_formatted(r, v, "%L", ms / 1000);
@@ -91,30 +116,19 @@ ngx_int_t get_window(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 ngx_int_t get_remaining(ngx_http_request_t *r, ngx_http_variable_value_t *v,
                         const Check &check)
 {
-    const ShownLimit &shown = check.shown();
-
-    if (!shown.known) {
-        return set_nothing(v);
-    }
-
-    return set_formatted(r, v, "%L",
-                         remaining(shown.limit->max, shown.state.used));
+    return set_number(r, v, remaining(check.shown()->verdict));
 }
 
 ngx_int_t get_reset(ngx_http_request_t *r, ngx_http_variable_value_t *v,
                     const Check &check)
 {
-    int64_t reset = reset_value(r, check);
-
-    return reset < 0 ? set_nothing(v) : set_formatted(r, v, "%L", reset);
+    return set_number(r, v, reset_value(r, *check.shown()));
 }
 
 ngx_int_t get_retry_after(ngx_http_request_t *r, ngx_http_variable_value_t *v,
                           const Check &check)
 {
-    int64_t seconds = retry_after_value(check);
-
-    return seconds < 0 ? set_nothing(v) : set_formatted(r, v, "%L", seconds);
+    return set_number(r, v, retry_after_value(check));
 }
 
 ngx_int_t get_time(ngx_http_request_t *r, ngx_http_variable_value_t *v,
@@ -144,17 +158,20 @@ const Variable kVariables[] = {
     {"sliding_limit_reset", get_reset, true},
     {"sliding_limit_retry_after", get_retry_after, true},
     {"sliding_limit_window", get_window, true},
+    {"sliding_limit_store", get_store, false},
     {"sliding_limit_time", get_time, true},
 };
 
+/* $sliding_limit_id makes a check where there is none: it has no outcome. */
 ngx_int_t get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
               uintptr_t data) noexcept
 {
     auto *variable = reinterpret_cast<const Variable *>(data);
     Check *check = Check::find(r);
 
-    if (check == nullptr
-        || (variable->of_limit && check->shown().limit == nullptr)) {
+    if (check == nullptr || check->outcome() == Outcome::kNone
+        || (variable->of_limit && check->shown() == nullptr))
+    {
         return set_nothing(v);
     }
 
@@ -168,6 +185,22 @@ ngx_int_t get_id(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     Check *check = Check::find_or_create(r);
 
     return check != nullptr ? set_text(v, check->id()) : NGX_ERROR;
+}
+
+ngx_int_t get_addr(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+                   uintptr_t) noexcept
+{
+    auto *text =
+        static_cast<u_char *>(ngx_pnalloc(r->pool, NGX_SOCKADDR_STRLEN));
+
+    if (text == nullptr) {
+        return NGX_ERROR;
+    }
+
+    size_t size = write_network(r->connection->sockaddr, r->connection->socklen,
+                                location_conf(r)->ipv6_prefix, text);
+
+    return set_text(v, {reinterpret_cast<char *>(text), size});
 }
 
 bool add(ngx_conf_t *cf, std::string_view name,
@@ -198,7 +231,8 @@ bool add_variables(ngx_conf_t *cf) noexcept
         }
     }
 
-    return add(cf, "sliding_limit_id", get_id, 0);
+    return add(cf, "sliding_limit_id", get_id, 0)
+           && add(cf, "sliding_limit_addr", get_addr, 0);
 }
 
 }  // namespace sl

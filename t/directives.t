@@ -1,5 +1,5 @@
-# What nginx -t accepts and what it refuses, and that a refusal says why: it
-# quotes what was given, says what is allowed, and never shows a password.
+# What nginx -t accepts, what it warns of and what it refuses, and that it says
+# why: it quotes what was given, says what is allowed, and never shows a password.
 
 use strict;
 use warnings;
@@ -28,13 +28,12 @@ sub write_file {
     close $file or die "$name: $!";
 }
 
-# Runs nginx -t; (whether it succeeded, its output and its log).
-sub nginx_t {
+sub config_text {
     my (%at) = @_;
     my $load = module();
     my $text = $load ? "load_module $load;\n" : '';
 
-    $text .= "pid $dir/nginx.pid;\n"
+    return $text . "pid $dir/nginx.pid;\n"
         . ($at{main} // '') . "\n"
         . 'events { ' . ($at{events} // '') . " }\n"
         . "http {\n"
@@ -47,6 +46,11 @@ sub nginx_t {
         . ($at{server} // '') . "\n"
         . "location / {\n" . ($at{location} // '') . "\n}\n"
         . "}\n}\n";
+}
+
+# Runs nginx -t; (whether it succeeded, its output and its log).
+sub nginx_t {
+    my $text = config_text(@_);
 
     write_file($conf, $text);
     unlink "$dir/error.log";
@@ -65,17 +69,27 @@ sub nginx_t {
     return ($status == 0, $output, $text);
 }
 
-# One test per row: everything that is wrong with the outcome.
+# Where the lines of a configuration stand that begin so.
+sub line_numbers {
+    my ($start, %config) = @_;
+    my @lines = split /\n/, config_text(%config);
+
+    return grep { $lines[$_ - 1] =~ /^\Q$start\E / } 1 .. @lines;
+}
+
+# One test per row: everything that is wrong with the outcome. $level: of the
+# message that there has to be, and no graver one; undef for none at all.
 sub outcome {
-    my ($name, $config, $succeeds, @needed) = @_;
+    my ($name, $config, $level, @needed) = @_;
     my ($succeeded, $output, $text) = nginx_t(%$config);
+    my $succeeds = ($level // '') ne 'emerg';
+    my %levels = map { $_ => 1 } $output =~ /\[(warn|error|crit|alert|emerg)\]/g;
     my @wrong;
 
     push @wrong, $succeeded ? 'it was accepted' : 'it was refused'
         if !!$succeeded != !!$succeeds;
-    push @wrong, 'there was a message'
-        if $succeeds && $output =~ /\[(?:warn|error|crit|alert|emerg)\]/;
-    push @wrong, 'there was no [emerg]' if !$succeeds && $output !~ /\[emerg\]/;
+    push @wrong, "there was no [$level]" if defined $level && !delete $levels{$level};
+    push @wrong, map { "there was a message: [$_]" } sort keys %levels if $succeeds;
     push @wrong, map { "missing: $_" } grep { index($output, $_) < 0 } @needed;
     push @wrong, 'a password is shown' if $output =~ /\Q$HALF1\E|\Q$HALF2\E/;
     push @wrong, 'it went down' if $output =~ /ended by signal|Sanitizer|runtime error/;
@@ -86,14 +100,21 @@ sub outcome {
 sub accepted {
     my ($name, %config) = @_;
 
-    outcome("accepted: $name", \%config, 1);
+    outcome("accepted: $name", \%config, undef);
+}
+
+# Accepted, but not without a word; @needed as below.
+sub warned {
+    my ($name, $config, @needed) = @_;
+
+    outcome("warned of: $name", $config, 'warn', "$conf:", @needed);
 }
 
 # @needed: what the message has to hold, beside the place in the file.
 sub refused {
     my ($name, $config, @needed) = @_;
 
-    outcome("refused: $name", $config, 0, "$conf:", @needed);
+    outcome("refused: $name", $config, 'emerg', "$conf:", @needed);
 }
 
 # A sliding_limit line; undef leaves a parameter out.
@@ -105,25 +126,37 @@ sub limit {
         . ";\n";
 }
 
+# The same with a flag, which has no value.
+sub dry_limit { return limit(@_) =~ s/;$/ dry_run;/r }
+
 sub with_limit { return (http => $redis, location => join '', @_) }
 
 # For rows about sliding_limit_redis: one line, and a limit that uses it.
 sub with_redis { return (http => "sliding_limit_redis $_[0];", location => limit()) }
 
-my $MAX = 'a whole number of requests from 0 to 2147483647';
+my $MAX = 'a whole number of requests from 0 to 2147483647, or a variable';
+my $COST = 'a whole number from 0 to 2147483647, or a variable';
 my $WINDOW = 'a time from 100ms to 31d';
 my $ZONE = '1 to 64 letters, digits, "_", "." or "-"';
 my $TIMEOUT = 'a time from 1ms to 60s';
+my $STATUSES =
+    'statuses from 100 to 599 or classes from 1xx to 5xx, separated by commas';
+my $HEADERS = '"x", "ietf", both of them, or "off" alone';
+my $BODY = 'json, problem or text, or a media type like text/html and a template';
+my $PREFIX = 'a whole number of bits from 1 to 128';
+my $NAME = $ZONE . ', and not "memory"';
 my $DB = 'a number from 0 to 2147483647';
 my $ADDRESS = 'must be host or host:port with a port from 1 to 65535';
 my $SOCKET = 'an absolute path shorter than 108 bytes';
 
 # ---- sliding_limit: values
 
-accepted("max=$_", with_limit(limit(max => $_))) for 0, 1, 2147483647;
+accepted("max=$_", with_limit(limit(max => $_)))
+    for 0, 1, 2147483647, '$limit_rate', '${limit_rate}', '1$limit_rate';
 
 refused("max=$_", { with_limit(limit(max => $_)) }, qq{invalid max "$_"}, $MAX)
-    for -1, 2147483648, '99999999999999999999', '1.5', '1e3', '0x10', 'abc', '10r/s', '+1', ' 1';
+    for -1, 2147483648, '99999999999999999999', '1.5', '1e3', '0x10', 'abc', '10r/s', '+1', ' 1',
+    'unlimited';
 
 accepted("window=$_", with_limit(limit(window => $_)))
     for '100ms', '1s', '60', '1m30s', '1h 30m', '1d', '4w', '31d', '2678400s', '2678400000ms';
@@ -142,16 +175,71 @@ accepted("key=$_", with_limit(limit(key => $_)))
     for 'all', '$remote_addr', '$remote_addr:$uri', 'a=b', 'user-${remote_user}', "\xff",
     'x' x 2000;
 
-# nginx itself finds these, once all is read, and does not name the line
-for (qw(key fallback)) {
+for (qw(key fallback max cost if)) {
+    # nginx itself finds these, once all is read, and does not name the line
     outcome("refused: $_ of an unknown variable", { with_limit(limit($_ => '$no_such_thing')) },
-        0, 'unknown "no_such_thing" variable');
-}
+        'emerg', 'unknown "no_such_thing" variable');
 
-refused('a key with a bare $', { with_limit(limit(key => 'a$')) }, 'invalid variable name');
+    refused("$_ with a bare \$", { with_limit(limit($_ => 'a$')) }, 'invalid variable name');
+    refused("$_ with a brace that is not closed", { with_limit(limit($_ => '${uri')) },
+        'the closing bracket in "uri" variable is missing');
+}
 
 accepted("fallback=$_", with_limit(limit(key => '$cookie_id', fallback => $_)))
     for '$remote_addr', 'none', 'a$uri';
+
+accepted("cost=$_", with_limit(limit(max => 2147483647, cost => $_)))
+    for 0, 1, 2, 2147483647, '$limit_rate', '${limit_rate}';
+
+refused("cost=$_", { with_limit(limit(cost => $_)) }, qq{invalid cost "$_"}, $COST)
+    for -1, 2147483648, '99999999999999999999', '1.5', '1e3', '0x10', 'abc', '+1', ' 1';
+
+accepted("if=$_", with_limit(limit(if => $_))) for '$arg_a', '${arg_a}', '$arg_a$cookie_b', '1';
+
+accepted("algorithm=$_", with_limit(limit(algorithm => $_))) for qw(log buckets);
+
+refused("algorithm=$_", { with_limit(limit(algorithm => $_)) },
+    qq{invalid algorithm "$_", must be log or buckets})
+    for 'fixed', 'Log', 'bucket', 'log ', '$uri';
+
+accepted("buckets=$_", with_limit(limit(algorithm => 'buckets', buckets => $_)))
+    for 1, 2, 6, 99, 100;
+
+refused("buckets=$_", { with_limit(limit(algorithm => 'buckets', buckets => $_)) },
+    qq{invalid buckets "$_", must be a whole number from 1 to 100})
+    for 0, 101, -1, '1.5', 'abc', '4294967302', '99999999999999999999', '$uri';
+
+refused('buckets= without algorithm=', { with_limit(limit(buckets => 6)) },
+    'buckets=6 needs algorithm=buckets');
+refused('buckets= with algorithm=log', { with_limit(limit(algorithm => 'log', buckets => 6)) },
+    'buckets=6 needs algorithm=buckets');
+
+accepted('count=denied', with_limit(limit(count => 'denied')));
+
+refused("count=$_", { with_limit(limit(count => $_)) }, qq{invalid count "$_", must be denied})
+    for 'all', 'Denied', 'denied ', 'passed', '$uri';
+
+accepted("count_status=$_", with_limit(limit(count_status => $_)))
+    for '401', '100', '599', '5xx', '1xx,2xx,3xx,4xx,5xx', '401,403,5xx', '404,404';
+
+refused("count_status=$_", { with_limit(limit(count_status => $_)) },
+    qq{invalid count_status "$_"}, $STATUSES)
+    for '600', '99', '099', '4x', '401,', ',401', ',', '401,,403', '6xx', '0xx', '5XX', 'abc',
+    '401 403', '401, 403', '401-403', '401,403,600', '4010', '$uri';
+
+accepted("phase=$_", with_limit(limit(phase => $_))) for qw(access precontent);
+
+refused("phase=$_", { with_limit(limit(phase => $_)) },
+    qq{invalid phase "$_", must be access or precontent})
+    for 'rewrite', 'content', 'Access', 'preaccess', '$uri';
+
+accepted('dry_run', with_limit(dry_limit()));
+accepted('dry_run before the rest',
+    with_limit('sliding_limit dry_run zone=z max=1 window=1s key=k;'));
+
+accepted('every parameter at once', with_limit(dry_limit(max => '$limit_rate', cost => 2,
+    fallback => '$remote_addr', if => '$arg_a', algorithm => 'buckets', buckets => 10,
+    count => 'denied', count_status => '4xx', phase => 'precontent', store => 'default')));
 
 # ---- sliding_limit: its parameters as such
 
@@ -159,24 +247,28 @@ for (qw(zone max window key)) {
     refused("no $_=", { with_limit(limit($_ => undef)) }, "$_= is missing");
 }
 
-for (qw(zone max window key fallback)) {
+for (qw(zone max window key fallback cost if algorithm buckets count count_status phase store)) {
     refused("$_= without value", { with_limit(limit($_ => '')) }, qq{"$_=" has no value});
 
-    my $twice = limit(fallback => 'f');
+    my $twice = limit($_ => 1);
     $twice =~ s/("$_=[^"]*")/$1 $1/;
     refused("$_= twice", { with_limit($twice) }, "$_= is given twice");
 }
 
-my $KNOWN = 'known are zone=, max=, window=, key=, fallback=';
+refused('dry_run twice', { with_limit(dry_limit() =~ s/;$/ dry_run;/r) },
+    'dry_run is given twice');
 
-for ('rate=5', 'Zone=z', ' zone=z', '=z') {
-    my ($name) = split /=/;
+my $KNOWN = 'known are zone=, max=, window=, key=, fallback=, cost=, if=, algorithm=, buckets=, '
+    . 'count=, count_status=, phase=, store=, dry_run';
+
+for ('rate=5', 'Zone=z', ' zone=z', '=z', 'dry_run=on', 'dry_run=', 'costs=1', 'z==z') {
+    my ($name) = /^(.*?=)/;
     refused("parameter '$_'",
         { with_limit("sliding_limit zone=z max=1 window=1s key=k \"$_\";") },
         qq{unknown parameter "$name"}, $KNOWN);
 }
 
-for ('nodelay', 'zone', 'on', 'off', '') {
+for ('nodelay', 'zone', 'cost', 'if', 'Dry_run', 'dry_run ', 'on', 'off', '') {
     refused("word '$_'",
         { with_limit("sliding_limit zone=z max=1 window=1s key=k \"$_\";") },
         qq{unknown parameter "$_"}, $KNOWN);
@@ -205,22 +297,67 @@ accepted('the same zone at three levels',
     http => $redis . limit(), server => limit(max => 2), location => limit(max => 3));
 accepted('the same window, written differently',
     http => $redis . limit(window => '60s'), location => limit(window => '1m'));
-refused('the same zone twice at one level', { with_limit(limit(), limit(key => 'other')) },
-    'zone "z" is used twice at one level');
+accepted('the same algorithm, written differently',
+    http => $redis . limit(), location => limit(algorithm => 'log'));
+accepted('the same number of buckets, written differently',
+    http => $redis . limit(algorithm => 'buckets'),
+    location => limit(algorithm => 'buckets', buckets => 6));
+accepted('the same store, written differently',
+    http => $redis . limit(), location => limit(store => 'default'));
+accepted('the same zone with all else different',
+    http => $redis . limit(),
+    location => dry_limit(max => 2, key => 'other', cost => 2, fallback => 'f', if => '$arg_a',
+        count => 'denied', count_status => '5xx', phase => 'precontent'));
 
+# a request counts once per zone, so only a first one that may not apply leaves
+# anything to do for a second
+for (['', limit(), limit(key => 'other')],
+    [', with if= at the second', limit(), limit(if => '$arg_a')],
+    [', in different phases', limit(), limit(phase => 'precontent')],
+    [', after one with if=', limit(if => '$arg_a'), limit(), limit(key => 'other')],
+    [', with another zone between', limit(), limit(zone => 'y'), limit(key => 'other')])
+{
+    my ($name, @lines) = @$_;
+    refused("the same zone twice at one level$name", { with_limit(@lines) },
+        'zone "z" is used twice at one level', 'a name of its own', 'an if=');
+}
+
+accepted('the same zone twice at one level, with if= at the first',
+    with_limit(limit(if => '$arg_a'), limit()));
+accepted('the same zone three times at one level, with if= at all but the last',
+    with_limit(limit(if => '$arg_a'), limit(if => '$arg_b', max => 2), limit(max => 3)));
+accepted('the same zone twice at one level, with if= at both',
+    with_limit(limit(if => '$arg_a'), limit(if => '$arg_b')));
+
+my $other_redis = "$redis\n" . $redis =~ s/;$/ name=other;/r;
+
+for (['window', 'zone "z" has a window of 2000 ms here, but 1000 ms in',
+        limit(window => '1s'), limit(window => '2s')],
+    ['algorithm', 'zone "z" has algorithm=log here, but algorithm=buckets buckets=6 in',
+        limit(algorithm => 'buckets'), limit()],
+    ['algorithm, the other way round',
+        'zone "z" has algorithm=buckets buckets=6 here, but algorithm=log in',
+        limit(), limit(algorithm => 'buckets')],
+    ['number of buckets',
+        'zone "z" has algorithm=buckets buckets=7 here, but algorithm=buckets buckets=6 in',
+        limit(algorithm => 'buckets'), limit(algorithm => 'buckets', buckets => 7)],
+    ['store', 'zone "z" has store=other here, but store=default in',
+        limit(), limit(store => 'other')],
+    ['store, the other way round', 'zone "z" has store=default here, but store=other in',
+        limit(store => 'other'), limit()])
 {
     # both lines by number
-    my $server = "# line of the comment\n" . limit(window => '1s');
-    my $location = limit(window => '2s');
-    my (undef, undef, $text) = nginx_t(http => $redis, server => $server, location => $location);
-    my ($first, $second) =
-        grep { (split /\n/, $text)[$_ - 1] =~ /^sliding_limit / } 1 .. ($text =~ tr/\n//);
+    my ($what, $message, $server, $location) = @$_;
+    my %config = (http => $other_redis, server => "# line of the comment\n$server",
+        location => $location);
+    my ($first, $second) = line_numbers('sliding_limit', %config);
 
-    refused('the same zone with another window, with both lines',
-        { http => $redis, server => $server, location => $location },
-        'zone "z" has a window of 2000 ms here, but 1000 ms in ' . "$conf:$first;",
-        "in $conf:$second\n");
+    refused("the same zone with another $what, with both lines", \%config,
+        "$message $conf:$first; one zone has one count", "in $conf:$second\n");
 }
+
+refused('the same zone with another window, twice at one level',
+    { with_limit(limit(if => '$arg_a'), limit(window => '2s')) }, 'has a window of 2000 ms here');
 
 {
     write_file("$dir/included.conf", "\n\n" . limit(window => '5s'));
@@ -250,6 +387,72 @@ accepted('sliding_limit_redis after the limit',
     location => limit(), server => "}\n$redis\nserver { listen unix:$dir/second.sock;");
 accepted('sliding_limit_redis without any limit', http => $redis);
 
+# ---- sliding_limit: what nginx -t warns of
+
+for ('$cookie_x', '$arg_x', '$http_x', '${arg_x}', '$arg_a$cookie_b', '${cookie_x}$http_y', '$Cookie_x',
+    '${HTTP_X}')
+{
+    my @needed = ('zone "z"', qq{"$_"}, 'fallback');
+
+    warned("key=$_ without a fallback", { with_limit(limit(key => $_)) },
+        @needed, 'for example fallback=$remote_addr');
+    warned("key=$_ with a fallback that a client can leave out, too",
+        { with_limit(limit(key => $_, fallback => '$http_x_user')) }, @needed);
+    accepted("key=$_ with a fallback",
+        with_limit(limit(key => $_, fallback => '$remote_addr')));
+    accepted("key=$_ with a fallback that is never empty",
+        with_limit(limit(key => $_, fallback => 'none:$arg_y')));
+}
+
+warned('such a key wherever it stands', { http => $redis . limit(key => '$arg_x') },
+    'zone "z"', '"$arg_x"', 'fallback=$remote_addr');
+
+accepted("key=$_", with_limit(limit(key => $_)))
+    for '$remote_addr$cookie_x', '$cookie_x$remote_addr', 'user:$cookie_x', '$cookie_x-',
+    '$arg_a:$arg_b', '$args', '$http_x/$uri', '$sent_http_x', '$upstream_http_x',
+    '$remote_user', 'cookie_x', 'arg_x';
+
+for my $name ('max', 'cost') {
+    warned("$name=$_", { with_limit(limit($name => $_)) },
+        qq{zone "z": a client chooses its own $name with what it sends as "$_"; use a map})
+        for '$arg_x', '$cookie_x', '${http_x}';
+    accepted("$name=$_", with_limit(limit($name => $_))) for '1$arg_x', '$limit_rate';
+}
+
+warned('a cost of more than max', { with_limit(limit(max => 10, cost => 11)) },
+    'zone "z": cost=11 is more than max=10', 'every request is refused');
+
+accepted('a cost of just max', with_limit(limit(max => 10, cost => 10)));
+accepted('a cost where nothing is to pass anyway', with_limit(limit(max => 0, cost => 5)));
+accepted('a cost above a max that is not known yet',
+    with_limit(limit(max => '$limit_rate', cost => 5)));
+accepted('a cost that is not known yet', with_limit(limit(max => 1, cost => '$limit_rate')));
+
+# ---- sliding_limit: where it is counted
+
+accepted('store= by its name', http => $other_redis, location => limit(store => 'other'));
+accepted('store= by its name, later', location => limit(store => 'other'),
+    server => "}\n$other_redis\nserver { listen unix:$dir/second.sock;");
+accepted('store=default', with_limit(limit(store => 'default')));
+accepted('store=default, by that name', http => $redis =~ s/;$/ name=default;/r,
+    location => limit(store => 'default') . limit(zone => 'y'));
+accepted('two zones in two stores', http => $other_redis,
+    location => limit() . limit(zone => 'y', store => 'other'));
+
+for ('nowhere', 'Other', 'a b', '$uri') {
+    refused("store=$_, which is unknown",
+        { http => $other_redis, location => limit(store => $_) },
+        qq{zone "z" in $conf:}, "has store=$_, but", "no sliding_limit_redis with name=$_");
+}
+
+refused('store=memory', { with_limit(limit(store => 'memory')) },
+    qq{zone "z" in $conf:}, 'has store=memory, which this version does not have yet');
+refused('store=memory without any Redis', { location => limit(store => 'memory') },
+    'has store=memory, which this version does not have yet');
+refused('a limit without store= where every Redis has a name',
+    { http => $redis =~ s/;$/ name=other;/r, location => limit() },
+    qq{zone "z" in $conf:}, 'has no Redis', 'sliding_limit_redis redis://');
+
 # ---- where directives may stand
 
 my %good = (
@@ -259,6 +462,10 @@ my %good = (
     sliding_limit_status => 'sliding_limit_status 429;',
     sliding_limit_log_level => 'sliding_limit_log_level warn;',
     sliding_limit_reset => 'sliding_limit_reset delta;',
+    sliding_limit_headers => 'sliding_limit_headers x ietf;',
+    sliding_limit_body => 'sliding_limit_body text/plain "no";',
+    sliding_limit_dry_run => 'sliding_limit_dry_run on;',
+    sliding_limit_ipv6_prefix => 'sliding_limit_ipv6_prefix 56;',
 );
 
 for my $directive (sort keys %good) {
@@ -286,10 +493,20 @@ for my $directive (sort keys %good) {
 
     next if $directive eq 'sliding_limit';
 
-    refused("$directive twice", { http => "$http $line $line" },
-        qq{"$directive" directive is duplicate});
     refused("$directive without value", { http => "$http $directive;" },
         qq{invalid number of arguments in "$directive"});
+
+    next if $is_redis;
+
+    for my $level (qw(http server location)) {
+        my %config = (http => $http);
+        $config{$level} .= " $line $line";
+
+        refused("$directive twice in $level", \%config, qq{"$directive" directive is duplicate});
+    }
+
+    accepted("$directive at every level", http => "$http $line", server => $line,
+        location => $line);
 }
 
 # ---- directives with one value
@@ -321,8 +538,152 @@ refused("sliding_limit_status '$_'", { location => "sliding_limit_status \"$_\";
     qq{invalid status "$_"}, 'an HTTP status from 400 to 599')
     for 399, 600, 200, 0, -429, 'abc', '429.5', '429x', '', '4290', '99999999999999999999';
 
+refused("sliding_limit_dry_run '$_'", { location => "sliding_limit_dry_run \"$_\";" },
+    qq{invalid value "$_" in "sliding_limit_dry_run" directive, it must be "on" or "off"})
+    for 'maybe', '', '1', 'true', '$uri';
+
+accepted("sliding_limit_dry_run $_", location => "sliding_limit_dry_run $_;") for qw(on off);
+
+refused('sliding_limit_dry_run with two values', { location => 'sliding_limit_dry_run on on;' },
+    'invalid number of arguments in "sliding_limit_dry_run"');
+
+accepted("sliding_limit_ipv6_prefix $_", location => "sliding_limit_ipv6_prefix $_;")
+    for 1, 32, 56, 64, 127, 128;
+
+refused("sliding_limit_ipv6_prefix '$_'", { location => "sliding_limit_ipv6_prefix \"$_\";" },
+    qq{invalid ipv6_prefix "$_"}, $PREFIX)
+    for 0, 129, -1, 'abc', '', '64.0', '/64', '64/', ' 64', '4294967360', '99999999999999999999',
+    '$uri';
+
+refused('sliding_limit_ipv6_prefix with two values',
+    { location => 'sliding_limit_ipv6_prefix 48 64;' },
+    'invalid number of arguments in "sliding_limit_ipv6_prefix"');
+
 refused('sliding_limit_status with two values', { location => 'sliding_limit_status 429 503;' },
     'invalid number of arguments in "sliding_limit_status"');
+
+# ---- sliding_limit_headers
+
+accepted("sliding_limit_headers $_", location => "sliding_limit_headers $_;")
+    for 'x', 'ietf', 'x ietf', 'ietf x', 'off';
+
+# [what is given, what of it is wrong]
+for (['off x', 'off'], ['x off', 'off'], ['ietf x off', 'off'], ['off off', 'off'],
+    ['on', 'on'], ['X', 'X'], ['IETF', 'IETF'], ['x y', 'y'], ['y x', 'y'], ['x,ietf', 'x,ietf'],
+    ['"x ietf"', 'x ietf'], ['""', ''], ['x ""', ''], ['$uri', '$uri'])
+{
+    my ($given, $wrong) = @$_;
+    refused("sliding_limit_headers $given", { location => "sliding_limit_headers $given;" },
+        qq{invalid headers "$wrong"}, $HEADERS);
+}
+
+refused("sliding_limit_headers $_->[0]", { location => "sliding_limit_headers $_->[0];" },
+    qq{headers "$_->[1]" is given twice})
+    for ['x x', 'x'], ['ietf ietf', 'ietf'], ['x ietf x', 'x'];
+
+# ---- sliding_limit_body
+
+accepted("sliding_limit_body $_", location => "sliding_limit_body $_;") for
+    'json', 'problem', 'text',
+    q{text/plain 'Come back in $sliding_limit_retry_after seconds.'},
+    q{"text/html; charset=utf-8" '<p>${sliding_limit_zone}s</p>'},
+    q{application/vnd.acme.error-v1+json '{}'}, q{image/svg+xml '<svg/>'},
+    q{application/json '{"wait":$sliding_limit_retry_after,"uri":"$uri"}'},
+    q{application/json '"$uri"'}, q{application/json '$uri'},
+    q{text/plain ''}, q{text/plain '"'}, q{text/html '<p title="$uri'},
+    q{TEXT/PLAIN x}, qq{text/plain 'two\nlines'}, q{text/plain '} . 'x' x 3000 . q{'};
+
+refused("sliding_limit_body $_", { location => "sliding_limit_body $_;" },
+    qq{invalid body "$_", must be $BODY})
+    for 'html', 'JSON', 'xml', 'off', 'default', '$uri';
+
+refused("sliding_limit_body $_ without a template", { location => "sliding_limit_body $_;" },
+    qq{body "$_" has no template})
+    for 'text/html', 'application/json';
+
+refused("sliding_limit_body $_ with a template", { location => "sliding_limit_body $_ 'no';" },
+    qq{body "$_" takes no template; a media type like text/plain does})
+    for 'json', 'problem', 'text';
+
+# types that are none
+refused("sliding_limit_body '$_' with a template",
+    { location => "sliding_limit_body \"$_\" 'no';" }, qq{invalid body "$_"}, $BODY)
+    for '', 'html', 'text/', '/html', 'text//', 'a/b/c', '$arg_a/json', '/', 'text html', 'text/ht ml', ' text/html',
+    'text/html ; a=b', "text/html\nX-Other: 1", "text/html;\ta=b", "t\xc3\xa9xt/html",
+    "text/html; a=\xc3\xa9", 'text/(html)', 'text/html,text/plain';
+
+refused('sliding_limit_body without a type', { location => "sliding_limit_body '<p>no</p>';" },
+    'invalid body "<p>no</p>"', $BODY);
+refused('sliding_limit_body with three values',
+    { location => "sliding_limit_body text/html 'no' 'never';" },
+    'invalid number of arguments in "sliding_limit_body"');
+
+for my $type ('text/plain', 'application/json') {
+    # [template, what is quoted of it]
+    refused("$type '$_->[0]'", { location => "sliding_limit_body $type '$_->[0]';" },
+        qq{in a body's template no name follows the "\$": "$_->[1]"})
+        for ['$', '$'], ['a$', '$'], ['a $ b', '$ b'], ['$$uri', '$$uri'], ['$-', '$-'],
+        ['${}', '${}'], ['${-}', '${-}'], ['$uri$', '$'], ['{"a":"$"}', '$"}'], ['${', '${'];
+
+    refused("$type '$_->[0]'", { location => "sliding_limit_body $type '$_->[0]';" },
+        qq(in a body's template no "}" follows the name: "$_->[1]"))
+        for ['${unclosed', '${unclosed'], ['a ${uri b', '${uri b'], ['${uri', '${uri'],
+        ['${uri-}', '${uri-}'], ['${uri' . ' ' x 2000, '${uri' . ' ' x 59 . '...'];
+
+    # nginx itself finds these, once all is read, and does not name the line
+    outcome("refused: $type '$_'", { location => "sliding_limit_body $type '$_';" }, 'emerg',
+        'unknown "no_such_thing" variable')
+        for '$no_such_thing', '{"a":"${no_such_thing}b"}';
+}
+
+for my $type ('application/json', 'text/json', 'application/problem+json', 'Application/JSON',
+    'application/json; charset=utf-8')
+{
+    refused("$type with a quote that is not closed",
+        { location => qq{sliding_limit_body "$type" '{"wait":"\$uri}';} },
+        q(in a body's template a quote is not closed: "{"wait":"$uri}"));
+}
+
+# Backslashes as the module sees them: nginx takes two for one.
+sub json_template { return "sliding_limit_body application/json '" . $_[0] =~ s/\\/\\\\/gr . q{';} }
+
+accepted("JSON $_", location => json_template($_))
+    for '{"a":"\"$uri\""}', '{"a":"\\\\","b":"$uri"}', '{"a":"\\\\\""}', '"\u0022"';
+
+refused("JSON $_", { location => json_template($_) },
+    qq{in a body's template a quote is not closed: "$_"})
+    for '"', '{"a":"\"}', '{"a":"b\\\\\"}', '{"a":"b"}"';
+
+# what a variable holds must never complete an escape
+refused("JSON $_", { location => json_template($_) },
+    qq{in a body's template an escape is not complete: "$_"})
+    for '{"a":"\$uri"}', '"\u12$uri"', '"\u$uri"', '"a\\\\\$uri"';
+
+# ---- sliding_limit_redis: several
+
+{
+    my $url = "redis://user:$SECRET\@127.0.0.1";
+
+    accepted('several with different names', location => limit(),
+        http => join '', map { "sliding_limit_redis $url$_;\n" }
+            '', ' name=a', ' name=b', ' name=A');
+    accepted('the same name as a zone', http => "sliding_limit_redis $url name=z;",
+        location => limit(store => 'z'));
+
+    for (['without a name', '', '', 'default'], ['of one name', ' name=a', ' name=a', 'a'],
+        ['named like the one without a name', '', ' name=default', 'default'],
+        ['without a name after one named so', ' name=default', '', 'default'])
+    {
+        my ($what, $first, $second, $name) = @$_;
+        my %config = (http =>
+            "sliding_limit_redis $url$first;\n# comment\nsliding_limit_redis $url/3$second;");
+        my @lines = line_numbers('sliding_limit_redis', %config);
+
+        refused("two $what", \%config,
+            qq{there is a redis named "$name" in $conf:$lines[0] already}, 'name=', 'store=',
+            "in $conf:$lines[1]\n");
+    }
+}
 
 # ---- sliding_limit_redis: URLs
 
@@ -440,10 +801,16 @@ for my $name ('timeout', 'connect_timeout') {
 refused("db=$_", { with_redis("$host \"db=$_\"") }, qq{invalid db "$_"}, $DB)
     for -1, 2147483648, '1.5', 'abc', '99999999999999999999', '0x1';
 
+accepted("name=$_", http => "sliding_limit_redis $host name=$_;")
+    for 'a', '0', 'Memory', 'memory2', 'a.b_c-D', 'x' x 64;
+
+refused("name=$_", { with_redis("$host \"name=$_\"") }, qq{invalid name "$_"}, $NAME)
+    for 'memory', 'x' x 65, 'a b', 'a:b', 'a/b', 'a{b}', "caf\xc3\xa9", '$uri';
+
 refused('db= and a database in the URL', { with_redis("$host/1 db=1") },
     'db= and a database in the URL "redis://127.0.0.1/1" are both given');
 
-for my $name (qw(timeout connect_timeout user password password_file db)) {
+for my $name (qw(name timeout connect_timeout user password password_file db)) {
     my $value = { timeout => '5ms', connect_timeout => '5ms', db => 3, password_file => $file,
         password => $SECRET }->{$name} // 'u';
 
@@ -453,9 +820,9 @@ for my $name (qw(timeout connect_timeout user password password_file db)) {
 }
 
 for ('retries=3', "passwd=$SECRET", "Password=$SECRET", "pass=$SECRET=", 'password', 'tls') {
-    my ($name) = split /=/;
+    my ($name) = /^([^=]*=?)/;
     refused("parameter $name", { with_redis("$host $_") }, qq{unknown parameter "$name"},
-        'known are timeout=, connect_timeout=, user=, password=, password_file=, db=');
+        'known are name=, timeout=, connect_timeout=, user=, password=, password_file=, db=');
 }
 
 # ---- sliding_limit_redis: logging in

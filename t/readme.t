@@ -52,17 +52,40 @@ for my $name (sort keys %documented) {
     like $section, qr/^```nginx\n.*$name/ms, "$name: example";
 }
 
+my $variables = do { local (@ARGV, $/) = 'src/sl_variables.cpp'; <> };
+for my $name (sort { $a cmp $b } $variables =~ /"(sliding_limit_\w+)"/g) {
+    like $readme, qr/^\| `\$$name` \|/m, "\$$name is documented";
+}
+
+my $parameters = join '', do { local @ARGV = glob 'src/sl_config_{limit,redis}.cpp'; <> };
+my %section = map { $_ => $readme =~ /^### $_\n(.*?)^###/ms } qw(sliding_limit sliding_limit_redis);
+for my $name ($parameters =~ /^    \{"(\w+=?)", offsetof/mg) {
+    ok scalar(grep { /`$name/ } values %section), "$name is documented";
+}
+
 subtest 'the ACL line is enough' => sub {
     my ($acl) = $readme =~ /^(ACL SETUSER nginx .*)$/m;
     my $redis = start_redis();
     $redis->cli(split ' ', $acl);
-    my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis redis://nginx:PASSWORD@127.0.0.1:' . $redis->port . '/1;');
-    location / { sliding_limit zone=acl max=2 window=1s key=a; empty_gif; }
+    my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis redis://nginx:PASSWORD@127.0.0.1:' . $redis->port . '/1 timeout=10s;');
+    location /log { sliding_limit zone=log max=2 window=1s key=a; empty_gif; }
+    location /cost { sliding_limit zone=cost max=4 window=1s key=a cost=2; empty_gif; }
+    location /buckets { sliding_limit zone=buckets max=2 window=1s key=a algorithm=buckets buckets=2; empty_gif; }
+    location /denied { sliding_limit zone=denied max=2 window=1s key=a count=denied; empty_gif; }
+    location /given_back { sliding_limit zone=back max=2 window=1s key=a cost=2 count_status=403; empty_gif; }
+    location /given_back_buckets { sliding_limit zone=back_buckets max=2 window=1s key=a algorithm=buckets count_status=403; empty_gif; }
 END
-    my @status = map { (get($nginx->port, '/'))[0] } 1 .. 3;
-    is "@status", '200 200 429';
-    sleep 1.2;
-    is +(get($nginx->port, '/'))[0], 200, 'also when entries expire';
+    for my $path (qw(log cost buckets denied)) {
+        my @status = map { (get($nginx->port, "/$path"))[0] } 1 .. 3;
+        is "@status", '200 200 429', $path;
+    }
+    for my $path (qw(given_back given_back_buckets)) {
+        my @status = map { (get($nginx->port, "/$path"))[0] } 1 .. 3;
+        is "@status", '200 200 200', $path;
+    }
+    sleep 1.8;
+    is +(get($nginx->port, "/$_"))[0], 200, "$_: also when entries expire" for qw(log cost buckets);
+    unlike $nginx->error_log, qr/NOPERM|failed|down/, 'no call was refused';
     is $nginx->bad_lines, '';
 };
 

@@ -42,16 +42,16 @@ my @nonsense = (
     ['an integer', ":1\r\n", qr/not what the script returns/],
     ['nil', "\$-1\r\n", qr/not what the script returns/],
     ['a nil array', "*-1\r\n", qr/not what the script returns/],
-    ['an array that is too short', "*2\r\n:1\r\n:1\r\n", qr/not what the script returns/],
-    ['an array that is too long', "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n", qr/not what the script returns/],
-    ['wrong types in the array', "*3\r\n:1\r\n\$1\r\n1\r\n:1\r\n", qr/not what the script returns/],
-    ['negative numbers', "*3\r\n:1\r\n:-7\r\n:1\r\n", qr/not what the script returns/],
-    ['neither yes nor no', "*3\r\n:2\r\n:1\r\n:1\r\n", qr/not what the script returns/],
-    ['nested arrays', "*3\r\n*1\r\n:1\r\n:1\r\n:1\r\n", qr/unlike any that was asked for/],
+    ['an array that is too short', "*3\r\n:1\r\n:1\r\n:1\r\n", qr/not what the script returns/],
+    ['an array that is too long', "*5\r\n" . ":1\r\n" x 5, qr/not what the script returns/],
+    ['wrong types in the array', "*4\r\n:1\r\n\$1\r\n1\r\n:1\r\n:1\r\n", qr/not what the script returns/],
+    ['negative numbers', "*4\r\n:1\r\n:-7\r\n:1\r\n:1\r\n", qr/not what the script returns/],
+    ['neither yes nor no', "*4\r\n:3\r\n:1\r\n:1\r\n:1\r\n", qr/not what the script returns/],
+    ['nested arrays', "*4\r\n*1\r\n:1\r\n:1\r\n:1\r\n:1\r\n", qr/unlike any that was asked for/],
     ['very deep nesting', "*1\r\n" x 1000, qr/unlike any that was asked for/],
     ['an array of 4294967295', "*4294967295\r\n", qr/is down/],
     ['an array of 2147483647', "*2147483647\r\n", qr/unlike any that was asked for/],
-    ['a number that overflows', "*3\r\n:1\r\n:99999999999999999999999\r\n:1\r\n", qr/is down|not what/],
+    ['a number that overflows', "*4\r\n:1\r\n:99999999999999999999999\r\n:1\r\n:1\r\n", qr/is down|not what/],
     ['a reply that nothing asked for', "$GOOD+OK\r\n", qr/a reply came that nothing asked for/],
     ['two replies for one', $GOOD . $GOOD, qr/a reply came that nothing asked for/],
 );
@@ -136,7 +136,7 @@ subtest 'a reset in mid-reply' => sub {
             print $socket $GOOD;
             return 1;
         }
-        print $socket "*3\r\n:1\r\n";
+        print $socket "*4\r\n:1\r\n";
         setsockopt $socket, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0;
         close $socket;
         0;

@@ -2,56 +2,91 @@
 
 namespace sl {
 
-bool read_states(const int64_t *numbers, size_t count, LimitState *states,
-                 size_t limits) noexcept
+namespace {
+
+/* A century, in microseconds: sums with it do not overflow. */
+constexpr int64_t kLongestWait = int64_t{100} * 366 * 86400 * 1000000;
+
+int weight(const Verdict &v)
+{
+    if (!v.known) {
+        return 0;
+    }
+
+    if (v.state.admits) {
+        return 1;
+    }
+
+    return v.dry_run ? 2 : 3;
+}
+
+/* Of two that refuse; one that never admits has the longest wait. */
+bool waits_longer(const LimitState &a, const LimitState &b)
+{
+    if (a.wait_us == kNoWait || b.wait_us == kNoWait) {
+        return b.wait_us != kNoWait;
+    }
+
+    return a.wait_us > b.wait_us;
+}
+
+}  // namespace
+
+bool read_answer(const int64_t *numbers, size_t count, size_t limits,
+                 LimitState *states, int64_t *time_us) noexcept
 {
     if (limits == 0 || limits > kMaxLimits
-        || count != limits * kNumbersPerLimit) {
+        || count != numbers_in_answer(limits)) {
         return false;
     }
 
     for (size_t i = 0; i < limits; i++, numbers += kNumbersPerLimit) {
-        if ((numbers[0] != 0 && numbers[0] != 1) || numbers[1] < 0
-            || numbers[2] < 0) {
+        if (numbers[0] < 0 || numbers[0] > 2 || numbers[1] < 0 || numbers[2] < 0
+            || numbers[2] > kLongestWait)
+        {
             return false;
         }
 
-        states[i] = LimitState{numbers[0] == 1, numbers[1], numbers[2]};
+        states[i] = LimitState{numbers[0] != 0, numbers[0] == 2, numbers[1],
+                               numbers[2]};
     }
 
-    return true;
+    *time_us = numbers[0];
+
+    return *time_us >= 0;
 }
 
-Decision decide(const LimitState *states, const int64_t *maxima,
-                size_t limits) noexcept
+bool is_refusal(const Verdict &v) noexcept
 {
-    Decision d{states[0].admits, 0};
+    return v.known && !v.state.admits && !v.dry_run;
+}
 
-    for (size_t i = 1; i < limits; i++) {
-        if (states[i].admits != states[d.shown].admits) {
-            /* a refusing limit always outweighs an admitting one */
-            if (!states[i].admits) {
-                d = Decision{false, i};
-            }
+bool is_dry_refusal(const Verdict &v) noexcept
+{
+    return v.known && !v.state.admits && v.dry_run;
+}
 
-        } else if (d.admitted) {
-            if (remaining(maxima[i], states[i].used)
-                < remaining(maxima[d.shown], states[d.shown].used))
-            {
-                d.shown = i;
-            }
-
-        } else if (states[i].wait_us > states[d.shown].wait_us) {
-            d.shown = i;
-        }
+bool outweighs(const Verdict &a, const Verdict &b) noexcept
+{
+    if (weight(a) != weight(b)) {
+        return weight(a) > weight(b);
     }
 
-    return d;
+    if (!a.known) {
+        return false;
+    }
+
+    return a.state.admits ? remaining(a) < remaining(b)
+                          : waits_longer(a.state, b.state);
 }
 
-int64_t remaining(int64_t max, int64_t used) noexcept
+int64_t remaining(const Verdict &v) noexcept
 {
-    return used < max ? max - used : 0;
+    if (!v.known || (v.state.used == kUnknownUse && v.max > 0)) {
+        return -1;
+    }
+
+    return v.max > v.state.used && v.max > 0 ? v.max - v.state.used : 0;
 }
 
 int64_t seconds_to_wait(int64_t us) noexcept

@@ -22,8 +22,8 @@ constexpr ngx_msec_t kForbiddenRetryMs = 10000;
  */
 constexpr ngx_msec_t kSettledMs = 1000;
 
-/* Replies have at most kMaxLimits * kNumbersPerLimit elements. */
-constexpr size_t kMaxElements = kMaxLimits * kNumbersPerLimit;
+/* Replies have no more elements than an answer about kMaxLimits. */
+constexpr size_t kMaxElements = numbers_in_answer(kMaxLimits);
 
 /*
  * hiredis allocates whatever arrays a server announces, and 0.14 walks them
@@ -69,11 +69,13 @@ std::string_view reason_of(const redisAsyncContext *ac)
 
 }  // namespace
 
-RedisConnection::RedisConnection(const RedisSettings &settings) noexcept
-    : settings_(settings), state_(State::kClosed), ac_(nullptr), timer_(),
-      backoff_(kFirstRetryMs, kLongestRetryMs), host_(0), up_since_(0),
-      down_since_(0), trouble_(Trouble::kNone), script_loading_(false),
-      setup_command_(), auth_command_(), script_command_(), probe_command_()
+RedisConnection::RedisConnection(const RedisSettings &settings,
+                                 RedisUser &user) noexcept
+    : settings_(settings), user_(user), state_(State::kClosed), ac_(nullptr),
+      timer_(), backoff_(kFirstRetryMs, kLongestRetryMs), host_(0),
+      up_since_(0), down_since_(0), trouble_(Trouble::kNone),
+      script_loading_(false), setup_command_(), auth_command_(),
+      script_command_(), probe_command_()
 {
     setup_command_.on_reply = on_setup_reply;
     setup_command_.connection = this;
@@ -225,15 +227,15 @@ bool RedisConnection::send_setup() noexcept
     return send_script()
            && send_setup_command(&probe_command_,
                                  {"EVALSHA", script_sha(), "1",
-                                  redis_key("", "probe").view(), "probe",
-                                  "100000", "1000000"});
+                                  redis_key("", "probe").view(), "", "probe",
+                                  "100000", "1000000", "1", "0", ""});
 }
 
 bool RedisConnection::send_setup_command(
     SetupCommand *command,
     std::initializer_list<std::string_view> args) noexcept
 {
-    constexpr size_t kMaxArgs = 7;
+    constexpr size_t kMaxArgs = 11;
 
     const char *argv[kMaxArgs];
     size_t argvlen[kMaxArgs];
@@ -320,6 +322,8 @@ void RedisConnection::set_up() noexcept
     state_ = State::kUp;
     up_since_ = ngx_current_msec;
     trouble_ = Trouble::kNone;
+
+    user_.connected();
 }
 
 bool RedisConnection::is_settled() const noexcept

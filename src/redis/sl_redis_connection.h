@@ -66,9 +66,19 @@ inline std::string_view text_of(const redisReply *reply) noexcept
     return {reply->str, static_cast<size_t>(reply->len)};
 }
 
+/* Whoever uses a connection. */
+class RedisUser {
+  public:
+    /* It is up, for the first time or again. */
+    virtual void connected() noexcept = 0;
+
+  protected:
+    ~RedisUser() = default;
+};
+
 class RedisConnection {
   public:
-    explicit RedisConnection(const RedisSettings &settings) noexcept;
+    RedisConnection(const RedisSettings &settings, RedisUser &user) noexcept;
 
     void open() noexcept;
 
@@ -141,6 +151,7 @@ class RedisConnection {
     static void on_timer(ngx_event_t *ev) noexcept;
 
     const RedisSettings &settings_;
+    RedisUser &user_;
     State state_;
     redisAsyncContext *ac_;
 

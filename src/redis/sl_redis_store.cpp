@@ -4,6 +4,7 @@
 
 #include "../core/sl_key.h"
 #include "../core/sl_redis_error.h"
+#include "../core/sl_uuid.h"
 #include "sl_redis_script.h"
 
 namespace sl {
@@ -16,15 +17,18 @@ namespace {
  */
 constexpr ngx_uint_t kMaxCalls = 10000;
 
+/* What waits for Redis to come back is bounded, too. */
+constexpr ngx_uint_t kMaxBacklog = 10000;
+
 /* Failures that do not take the store down are logged this often at most. */
 constexpr ngx_msec_t kComplainEveryMs = 10000;
 
-bool read_reply(const redisReply *reply, LimitState *states, size_t limits)
+bool read_reply(const redisReply *reply, size_t limits, Answer *answer)
 {
-    int64_t numbers[kMaxLimits * kNumbersPerLimit];
+    int64_t numbers[numbers_in_answer(kMaxLimits)];
 
     if (reply->type != REDIS_REPLY_ARRAY
-        || reply->elements != limits * kNumbersPerLimit)
+        || reply->elements != numbers_in_answer(limits))
     {
         return false;
     }
@@ -37,13 +41,100 @@ bool read_reply(const redisReply *reply, LimitState *states, size_t limits)
         numbers[i] = reply->element[i]->integer;
     }
 
-    return read_states(numbers, reply->elements, states, limits);
+    return read_answer(numbers, reply->elements, limits, answer->states,
+                       &answer->time_us);
 }
+
+/* A limit as the script wants it. */
+struct ScriptLimit {
+    RedisKey key;
+    int64_t window_us;
+    int64_t max;
+    int64_t cost;
+    unsigned buckets;
+    const char *rule;
+};
+
+ScriptLimit script_limit(const LimitQuery &limit)
+{
+    static const char *const kRules[2][2] = {{"", "n"}, {"d", "dn"}};
+
+    return ScriptLimit{redis_key(limit.zone, limit.key),
+                       limit.window_us,
+                       limit.max,
+                       limit.cost,
+                       limit.buckets,
+                       kRules[limit.counts_refused][limit.dry_run]};
+}
+
+constexpr int64_t kAsk = -1;
 
 }  // namespace
 
+/* What lua/sliding_window.lua is called with. */
+struct RedisStore::ScriptArgs {
+    ScriptLimit limits[kMaxLimits];
+    size_t count;
+    std::string_view id;
+
+    /* kAsk, or of the answer whose counts are to be taken back. */
+    int64_t time_us;
+
+    ScriptArgs() noexcept : limits(), count(0), time_us(kAsk) {}
+
+    ScriptArgs(const Query &query, int64_t time) noexcept
+        : count(query.count), id(query.id), time_us(time)
+    {
+        for (size_t i = 0; i < count; i++) {
+            limits[i] = script_limit(query.limits[i]);
+        }
+    }
+};
+
+/* What is to be taken back if the answer finds nobody. */
+struct RedisStore::Provisional {
+    /* Has no id of its own: that is in `id`. */
+    ScriptArgs args;
+
+    /* Which limit of the question each of them is. */
+    size_t index[kMaxLimits];
+
+    char id[kUuidSize];
+
+    /* nullptr if there is nothing provisional in it, or no memory. */
+    static Provisional *of(const Query &query, const ScriptArgs &all) noexcept;
+};
+
+RedisStore::Provisional *RedisStore::Provisional::of(
+    const Query &query, const ScriptArgs &all) noexcept
+{
+    Provisional *p = nullptr;
+
+    for (size_t i = 0; i < query.count; i++) {
+        if (!query.limits[i].provisional) {
+            continue;
+        }
+
+        if (p == nullptr) {
+            p = new (std::nothrow) Provisional();
+        }
+
+        if (p != nullptr) {
+            p->index[p->args.count] = i;
+            p->args.limits[p->args.count++] = all.limits[i];
+        }
+    }
+
+    if (p != nullptr) {
+        ngx_memcpy(p->id, query.id.data(), kUuidSize);
+        p->args.id = {p->id, kUuidSize};
+    }
+
+    return p;
+}
+
 /*
- * A question on its way. The store owns it until the reply has come or the
+ * A call on its way. The store owns it until the reply has come or the
  * connection broke, which may be long after its asker gave up or went away.
  */
 struct RedisStore::Call final : RedisCommand, PendingQuestion, ngx_queue_t {
@@ -53,7 +144,15 @@ struct RedisStore::Call final : RedisCommand, PendingQuestion, ngx_queue_t {
     AnswerReceiver *receiver;
 
     ngx_event_t timer;
+
+    /* How many the question is about; 0: it is not a question. */
     size_t limits;
+
+    /* What to take back if it is not known or not wanted; nullptr: nothing. */
+    Provisional *provisional;
+
+    /* It takes something back, and may do so twice. */
+    bool is_repeatable;
 
     /* Its time is up and the reply has not come; since when. */
     bool is_late;
@@ -67,6 +166,7 @@ struct RedisStore::Call final : RedisCommand, PendingQuestion, ngx_queue_t {
     ~Call()
     {
         redisFreeCommand(command);
+        delete provisional;
         stop_timer();
 
         if (store->expiring_ == this) {
@@ -88,7 +188,15 @@ struct RedisStore::Call final : RedisCommand, PendingQuestion, ngx_queue_t {
     }
 
     /* The timer stays: that no reply comes is worth knowing all the same. */
-    void abandon() noexcept override { receiver = nullptr; }
+    void abandon(bool keep_provisional) noexcept override
+    {
+        receiver = nullptr;
+
+        if (keep_provisional) {
+            delete provisional;
+            provisional = nullptr;
+        }
+    }
 
     void stop_timer() noexcept
     {
@@ -99,10 +207,12 @@ struct RedisStore::Call final : RedisCommand, PendingQuestion, ngx_queue_t {
 };
 
 RedisStore::RedisStore(const RedisSettings &settings) noexcept
-    : settings_(settings), connection_(settings), calls_(), call_count_(0),
-      expiring_(nullptr), silent_failures_(0), complained_at_(0)
+    : settings_(settings), connection_(settings, *this), calls_(),
+      call_count_(0), backlog_(), backlog_count_(0), expiring_(nullptr),
+      silent_failures_(0), complained_at_(0)
 {
     ngx_queue_init(&calls_);
+    ngx_queue_init(&backlog_);
 }
 
 void RedisStore::start() noexcept
@@ -113,6 +223,15 @@ void RedisStore::start() noexcept
 void RedisStore::stop() noexcept
 {
     connection_.close();
+
+    while (!ngx_queue_empty(&backlog_)) {
+        auto *call = static_cast<Call *>(ngx_queue_head(&backlog_));
+
+        ngx_queue_remove(static_cast<ngx_queue_t *>(call));
+        delete call;
+    }
+
+    backlog_count_ = 0;
 }
 
 PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
@@ -131,12 +250,16 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
         return nullptr;
     }
 
-    Call *call = new_call(query);
+    ScriptArgs args(query, kAsk);
+    Call *call = new_call(args);
 
     if (call == nullptr) {
         complain("out of memory");
         return nullptr;
     }
+
+    call->limits = query.count;
+    call->provisional = Provisional::of(query, args);
 
     if (!send(call)) {
         delete call;
@@ -150,10 +273,112 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
     return call;
 }
 
-/* Writes the EVALSHA; lua/sliding_window.lua says what it is made of. */
-RedisStore::Call *RedisStore::new_call(const Query &query) noexcept
+void RedisStore::take_back(const Query &query, int64_t time_us) noexcept
 {
-    constexpr size_t kMaxArgs = 4 + 3 * kMaxLimits;
+    take_back(ScriptArgs(query, time_us));
+}
+
+void RedisStore::take_back(const ScriptArgs &args) noexcept
+{
+    Call *call = new_call(args);
+
+    if (call == nullptr) {
+        complain("out of memory");
+        return;
+    }
+
+    /* of a log an entry is taken back by its id, and that only once */
+    call->is_repeatable = true;
+
+    for (size_t i = 0; i < args.count; i++) {
+        call->is_repeatable =
+            call->is_repeatable && args.limits[i].buckets == 0;
+    }
+
+    if (!connection_.accepts() || !send(call)) {
+        postpone(call);
+        return;
+    }
+
+    /* that no reply comes is worth knowing here, too */
+    ngx_add_timer(&call->timer, settings_.timeout);
+}
+
+void RedisStore::postpone(Call *call) noexcept
+{
+    if (backlog_count_ == kMaxBacklog) {
+        delete call;
+        complain("a count could not be taken back");
+        return;
+    }
+
+    call->is_late = false;
+    ngx_queue_insert_tail(&backlog_, static_cast<ngx_queue_t *>(call));
+    backlog_count_++;
+}
+
+void RedisStore::connected() noexcept
+{
+    while (!ngx_queue_empty(&backlog_)) {
+        auto *call = static_cast<Call *>(ngx_queue_head(&backlog_));
+
+        ngx_queue_remove(static_cast<ngx_queue_t *>(call));
+
+        if (!send(call)) {
+            ngx_queue_insert_head(&backlog_, static_cast<ngx_queue_t *>(call));
+            return;
+        }
+
+        backlog_count_--;
+        ngx_add_timer(&call->timer, settings_.timeout);
+    }
+}
+
+/* The answer has come, but nobody waits for it any more. */
+void RedisStore::take_back_counted(const Provisional &provisional,
+                                   const Answer &answer) noexcept
+{
+    ScriptArgs counted;
+
+    for (size_t i = 0; i < provisional.args.count; i++) {
+        if (answer.states[provisional.index[i]].is_counted) {
+            counted.limits[counted.count++] = provisional.args.limits[i];
+        }
+    }
+
+    if (counted.count > 0) {
+        counted.id = provisional.args.id;
+        counted.time_us = answer.time_us;
+        take_back(counted);
+    }
+}
+
+/*
+ * The answer was lost: nobody knows whether it was counted. In a log that can
+ * be taken back all the same; without the time a bucket cannot be found.
+ */
+void RedisStore::take_back_uncertain(const Provisional &provisional) noexcept
+{
+    ScriptArgs uncertain;
+
+    for (size_t i = 0; i < provisional.args.count; i++) {
+        if (provisional.args.limits[i].buckets == 0) {
+            uncertain.limits[uncertain.count++] = provisional.args.limits[i];
+        }
+    }
+
+    if (uncertain.count > 0) {
+        uncertain.id = provisional.args.id;
+        uncertain.time_us = 0;
+        take_back(uncertain);
+    }
+}
+
+/* Writes the EVALSHA; lua/sliding_window.lua says what it is made of. */
+RedisStore::Call *RedisStore::new_call(const ScriptArgs &args) noexcept
+{
+    constexpr size_t kPerLimit = 5;
+    constexpr size_t kMaxArgs = 5 + (1 + kPerLimit) * kMaxLimits;
 
     const char *argv[kMaxArgs];
     size_t argvlen[kMaxArgs];
@@ -165,7 +390,7 @@ RedisStore::Call *RedisStore::new_call(const Query &query) noexcept
     };
 
     struct Numbers {
-        u_char text[2 * kMaxLimits + 1][NGX_INT64_LEN];
+        u_char text[kMaxArgs][NGX_INT64_LEN];
         size_t count;
     } numbers;
 
@@ -178,22 +403,30 @@ RedisStore::Call *RedisStore::new_call(const Query &query) noexcept
              static_cast<size_t>(ngx_sprintf(text, "%L", n) - text)});
     };
 
-    RedisKey keys[kMaxLimits];
-
     add("EVALSHA");
     add(script_sha());
-    add_number(static_cast<int64_t>(query.count));
+    add_number(static_cast<int64_t>(args.count));
 
-    for (size_t i = 0; i < query.count; i++) {
-        keys[i] = redis_key(query.limits[i].zone, query.limits[i].key);
-        add(keys[i].view());
+    for (size_t i = 0; i < args.count; i++) {
+        add(args.limits[i].key.view());
     }
 
-    add(query.id);
+    if (args.time_us == kAsk) {
+        add("");
+    } else {
+        add_number(args.time_us);
+    }
 
-    for (size_t i = 0; i < query.count; i++) {
-        add_number(query.limits[i].window_us);
-        add_number(query.limits[i].max);
+    add(args.id);
+
+    for (size_t i = 0; i < args.count; i++) {
+        const ScriptLimit &limit = args.limits[i];
+
+        add_number(limit.window_us);
+        add_number(limit.max);
+        add_number(limit.cost);
+        add_number(limit.buckets);
+        add(limit.rule);
     }
 
     auto *call = new (std::nothrow) Call();
@@ -214,7 +447,6 @@ RedisStore::Call *RedisStore::new_call(const Query &query) noexcept
     }
 
     call->on_reply = on_reply;
-    call->limits = query.count;
     call->timer.handler = on_timeout;
     call->timer.data = call;
     call->timer.log = ngx_cycle->log;
@@ -250,6 +482,12 @@ void RedisStore::on_reply(RedisCommand *command, redisReply *reply) noexcept
         return;
     }
 
+    if (reply == nullptr && call->is_repeatable) {
+        call->stop_timer();
+        store->postpone(call);
+        return;
+    }
+
     store->settle(call, reply);
     delete call;
 }
@@ -277,6 +515,11 @@ void RedisStore::settle(Call *call, const redisReply *reply) noexcept
     if (reply == nullptr) {
         /* the connection has said why it broke */
         call->reply(answer);
+
+        if (call->provisional != nullptr) {
+            take_back_uncertain(*call->provisional);
+        }
+
         return;
     }
 
@@ -286,7 +529,17 @@ void RedisStore::settle(Call *call, const redisReply *reply) noexcept
         return;
     }
 
-    answer.known = read_reply(reply, answer.states, call->limits);
+    if (call->limits == 0) {
+        return;
+    }
+
+    answer.known = read_reply(reply, call->limits, &answer);
+
+    if (answer.known && call->receiver == nullptr
+        && call->provisional != nullptr) {
+        take_back_counted(*call->provisional, answer);
+    }
+
     call->reply(answer);
 
     if (!answer.known) {

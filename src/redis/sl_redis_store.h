@@ -1,6 +1,10 @@
 /*
  * The store that counts in Redis: turns a question into one EVALSHA and its
  * reply into an answer, and sees to it that nobody waits longer than `timeout`.
+ *
+ * All calls of a worker go over one connection in order: what is taken back is
+ * taken back after it was counted, and before anything asked later. What cannot
+ * be taken back because Redis is away waits for its return.
  */
 
 #pragma once
@@ -11,19 +15,29 @@
 
 namespace sl {
 
-class RedisStore final : public Store {
+class RedisStore final : public Store, private RedisUser {
   public:
     explicit RedisStore(const RedisSettings &settings) noexcept;
 
+    std::string_view kind() const noexcept override { return "redis"; }
     PendingQuestion *ask(const Query &query, AnswerReceiver &receiver,
                          Answer *answer) noexcept override;
+    void take_back(const Query &query, int64_t time_us) noexcept override;
     void start() noexcept override;
     void stop() noexcept override;
 
   private:
     struct Call;
+    struct ScriptArgs;
+    struct Provisional;
 
-    Call *new_call(const Query &query) noexcept;
+    Call *new_call(const ScriptArgs &args) noexcept;
+    void take_back(const ScriptArgs &args) noexcept;
+    void take_back_counted(const Provisional &provisional,
+                           const Answer &answer) noexcept;
+    void take_back_uncertain(const Provisional &provisional) noexcept;
+    void postpone(Call *call) noexcept;
+    void connected() noexcept override;
     bool send(Call *call) noexcept;
     void settle(Call *call, const redisReply *reply) noexcept;
     bool retry_with_script(Call *call) noexcept;
@@ -41,6 +55,10 @@ class RedisStore final : public Store {
     /* Calls without a reply yet, the oldest first. */
     ngx_queue_t calls_;
     ngx_uint_t call_count_;
+
+    /* Calls that take something back and wait for a connection. */
+    ngx_queue_t backlog_;
+    ngx_uint_t backlog_count_;
 
     /* The call whose timeout is being dealt with; nullptr once it is gone. */
     const Call *expiring_;

@@ -19,7 +19,7 @@ use POSIX ();
 
 our @EXPORT_OK = qw(start_fake_redis);
 
-use constant ADMITTED => "*3\r\n:1\r\n:1\r\n:60000000\r\n";
+use constant ADMITTED => "*4\r\n:2\r\n:1\r\n:60000000\r\n:1790000000000000\r\n";
 
 sub start_fake_redis {
     my ($answer, %with) = @_;

@@ -69,12 +69,13 @@ sub wait_until(&$;$) {
 }
 
 # One HTTP exchange on a connection of its own; (status, headers, body), with
-# header names in lower case. Status 0 if there is no answer.
+# header names in lower case. Status 0 if there is no answer. `from` is an address
+# of the loopback network, if it matters where the request comes from.
 sub request {
-    my ($port, $text, $seconds) = @_;
+    my ($port, $text, $seconds, $from) = @_;
 
-    my $socket = IO::Socket::INET->new(
-        PeerAddr => "127.0.0.1:$port", Timeout => $seconds || 10) or return (0, {}, '');
+    my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$port", LocalAddr => $from,
+        Timeout => $seconds || 10) or return (0, {}, '');
 
     my $answer = '';
     eval {
@@ -129,8 +130,9 @@ sub start_redis {
 
 # start_nginx(config, workers => N, slots => N, main => '...', events => '...',
 # http => '...'): an nginx with `config` inside its server block, and what the others say outside.
+# Or whole => '...' and port => N: all of its configuration, with paths relative to dir.
 # An object with port, dir, pid and
-#   reload, quit, stop, workers, error_log, bad_lines
+#   try, reload, quit, stop, workers, error_log, bad_lines
 sub start_nginx {
     my ($config, %with) = @_;
     my $self = bless {
@@ -274,7 +276,7 @@ sub configure {
     $self->{workers} = $do{main} =~ /master_process off/ ? 0 : $do{workers};
     $load &&= "load_module $load;";
     open my $file, '>', "$dir/nginx.conf" or die $!;
-    print $file <<"END";
+    print $file $do{whole} // <<"END";
 $load
 daemon off;
 user root;
@@ -343,6 +345,14 @@ sub workers {
 
     my @pids = map { /^(\d+)/ ? $1 : () } `pgrep -P $self->{pid}`;
     return @pids;
+}
+
+# (status, value of each of these headers or '') of a GET.
+sub try {
+    my ($self, $path, @names) = @_;
+
+    my ($status, $headers) = SlidingLimit::Servers::get($self->{port}, $path);
+    return ($status, map { $headers->{ lc $_ } // '' } @names);
 }
 
 sub reload { $_[0]->signal('HUP') }

@@ -1,0 +1,33 @@
+/*
+ * Text that somebody else wrote, put into an answer or a log line in such a way
+ * that it stays text.
+ */
+
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace sl {
+
+/* What becomes of one byte is never longer than this. */
+constexpr size_t kLongestEscape = 6;
+
+/*
+ * Each writes to `to`, which has room for kLongestEscape times the size of
+ * `text`, and returns where it ended.
+ *
+ * escape_json: for between the quotes of a JSON string. Bytes that are not
+ * UTF-8 become U+FFFD, because JSON has no other bytes.
+ * escape_html: for HTML and XML, between tags or in a quoted attribute.
+ * escape_log: for between quotes in a log line. Quotes, backslashes and all
+ * that is not printable ASCII become \xXX.
+ */
+char *escape_json(std::string_view text, char *to) noexcept;
+char *escape_html(std::string_view text, char *to) noexcept;
+char *escape_log(std::string_view text, char *to) noexcept;
+
+/* JSON's idea of a number, which may then stand there without quotes. */
+bool is_json_number(std::string_view text) noexcept;
+
+}  // namespace sl

@@ -1,0 +1,427 @@
+# count_status: only requests that are answered so stay counted. The others get
+# their entry back, exactly theirs, whatever becomes of the client.
+
+use strict;
+use warnings;
+use lib 't/lib';
+
+use IO::Socket::INET;
+use SlidingLimit::Servers qw(begin_request free_port get start_nginx start_redis wait_until);
+use POSIX ();
+use Socket qw(SOL_SOCKET SO_LINGER);
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $redis = start_redis();
+my $other = start_redis();
+my $h2_port = free_port();
+
+# The application: answers with the status it is asked for, when it is asked to.
+my $app = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 256) or die $!;
+
+my $limits = 'sliding_limit zone=login max=3 window=60s key=$arg_k fallback=none count_status=401,403,5xx;';
+
+my $nginx = start_nginx(<<"END", slots => 4096,
+    listen 127.0.0.1:$h2_port http2;
+    keepalive_requests 100000;
+    add_header X-Status \$sliding_limit_status always;
+
+    location /gif { $limits empty_gif; }
+    location /forbidden { $limits deny all; }
+    location /missing { $limits log_not_found off; try_files /nowhere =404; }
+    location /broken { $limits proxy_pass http://127.0.0.1:1/; }
+    location /page {
+        $limits
+        error_page 404 = /page_404;
+        log_not_found off;
+        try_files /nowhere =404;
+    }
+    location /page_404 { internal; deny all; }
+    location /app { $limits proxy_pass http://127.0.0.1:${\ $app->sockport}; proxy_buffering off; }
+    location /patient {
+        $limits
+        proxy_pass http://127.0.0.1:${\ $app->sockport};
+        proxy_ignore_client_abort on;
+    }
+    location /hung_up {
+        sliding_limit zone=hung_up max=9 window=60s key=\$arg_k fallback=none count_status=401,499;
+        proxy_pass http://127.0.0.1:${\ $app->sockport};
+    }
+    location /cost {
+        sliding_limit zone=cost max=100 window=60s key=\$arg_k fallback=none cost=\$arg_cost count_status=4xx;
+        try_files /nowhere /cost_\$arg_as;
+        log_not_found off;
+    }
+    location /cost_gif { empty_gif; }
+    location /cost_403 { deny all; }
+    location /buckets {
+        sliding_limit zone=buckets max=3 window=60s key=\$arg_k fallback=none algorithm=buckets count_status=403;
+        try_files /nowhere /cost_\$arg_as;
+    }
+    location /two {
+        sliding_limit zone=attempts max=100 window=60s key=\$arg_k fallback=none;
+        sliding_limit zone=failures max=100 window=60s key=\$arg_k fallback=none count_status=403;
+        sliding_limit zone=failures_there max=100 window=60s key=\$arg_k fallback=none count_status=403 store=other;
+        try_files /nowhere /cost_\$arg_as;
+    }
+END
+    http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=10s connect_timeout=5s;'
+        . 'sliding_limit_redis redis://127.0.0.1:' . $other->port . ' name=other timeout=10s connect_timeout=5s;');
+my ($worker) = $nginx->workers;
+
+sub count { my ($zone, $key, $in) = @_; return ($in || $redis)->cli('ZCARD', "rate_limit:$zone:$key") }
+
+sub comes_to {
+    my ($number, $zone, $key) = @_;
+    eval { wait_until { count($zone, $key) == $number } 10 };
+    is count($zone, $key), $number, "$zone comes to $number";
+}
+
+sub still_fine {
+    is join(',', $nginx->workers), $worker, 'the worker lives';
+    is $nginx->bad_lines, '', 'nothing alarming in the log';
+}
+
+# Reads the request that has come to the application.
+sub arrived {
+    my $c = $app->accept or die $!;
+    my $text = '';
+    sysread $c, $text, 4096, length $text until $text =~ /\r\n\r\n/;
+    return $c;
+}
+
+subtest 'a request that is answered otherwise is not counted' => sub {
+    is_deeply [$nginx->try('/gif?k=good', qw(X-Status X-RateLimit-Remaining X-RateLimit-Reset))],
+        [200, 'PASSED', 3, ''], 'all is left, every time' for 1 .. 10;
+    comes_to(0, 'login', 'good');
+};
+
+for my $case (['forbidden', 403], ['broken', 502]) {
+    my ($path, $status) = @$case;
+    subtest "a request that is answered with $status is counted, up to the limit" => sub {
+        is_deeply [$nginx->try("/$path?k=$path")], [$status] for 1 .. 3;
+        is_deeply [$nginx->try("/$path?k=$path", 'X-Status')], [429, 'REJECTED'];
+        is_deeply [$nginx->try("/gif?k=$path", 'X-Status')], [429, 'REJECTED'], 'and whatever else it tries';
+        is count('login', $path), 3;
+    };
+}
+
+subtest 'the status that counts is the one that is sent' => sub {
+    $nginx->try('/missing?k=404');
+    comes_to(0, 'login', '404');
+    is_deeply [$nginx->try('/page?k=page')], [403], 'a 404 whose error page is forbidden';
+    is count('login', 'page'), 1;
+};
+
+subtest 'good and bad ones mixed: only the bad ones stay' => sub {
+    $nginx->try("/$_?k=mixed") for qw(gif forbidden gif gif forbidden missing gif);
+    comes_to(2, 'login', 'mixed');
+    is_deeply [$nginx->try('/forbidden?k=mixed')], [403];
+    is_deeply [$nginx->try('/gif?k=mixed')], [429];
+};
+
+subtest 'exactly that entry is taken back' => sub {
+    my $first = begin_request($nginx->port, "GET /app?k=exact HTTP/1.1\r\nHost: test\r\n\r\n");
+    my $c1 = arrived();
+    my $second = begin_request($nginx->port, "GET /app?k=exact HTTP/1.1\r\nHost: test\r\n\r\n");
+    my $c2 = arrived();
+    my @entries = split /\n/, $redis->cli('ZRANGE', 'rate_limit:login:exact', 0, -1);
+    is @entries, 2, 'both are counted while they run';
+    print $c1 "HTTP/1.0 204 No Content\r\n\r\n";
+    close $c1;
+    comes_to(1, 'login', 'exact');
+    is $redis->cli('ZRANGE', 'rate_limit:login:exact', 0, -1), $entries[1], 'the second is left';
+    print $c2 "HTTP/1.0 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
+    close $c2;
+    like scalar(<$second>), qr/401/;
+    is $redis->cli('ZRANGE', 'rate_limit:login:exact', 0, -1), $entries[1], 'and stays';
+};
+
+subtest 'it is taken back before the client can have read the answer to its end' => sub {
+    # the next request of a client is never refused because of the last one
+    my $key = 'prompt';
+    $nginx->try("/forbidden?k=$key") for 1 .. 2;
+    my @answers = map { ($nginx->try("/gif?k=$key"))[0] } 1 .. 200;
+    is_deeply [grep { $_ != 200 } @answers], [], 'with room for one, 200 requests in a row pass';
+};
+
+subtest 'several limits: those with count_status, and only those' => sub {
+    $nginx->try("/two?k=a&as=$_") for qw(gif gif 403 gif);
+    comes_to(1, 'failures', 'a');
+    is count('attempts', 'a'), 4;
+    is count('failures_there', 'a', $other), 1, 'in another store, too';
+};
+
+subtest 'costs are given back as a whole' => sub {
+    $nginx->try("/cost?k=a&cost=$_->[0]&as=$_->[1]") for [5, 'gif'], [7, '403'], [1, 'gif'], [30, 'gif'], [1, '403'];
+    eval { wait_until { count('cost', 'a') == 3 } 10 };
+    like $redis->cli('ZRANGE', 'rate_limit:cost:a', 0, -1), qr/^\+6\n[-0-9a-f]{36}\*7\n[-0-9a-f]{36}$/;
+    is_deeply [$nginx->try('/cost?k=a&cost=0&as=gif', 'X-RateLimit-Remaining')], [200, 92];
+};
+
+subtest 'buckets give back, too' => sub {
+    $nginx->try("/buckets?k=a&as=$_") for qw(gif 403 gif gif 403 gif);
+    my $sum = sub {
+        my %counts = split /\s+/, $redis->cli('ZRANGE', 'rate_limit:buckets:a', 0, -1, 'WITHSCORES');
+        my $n = 0;
+        $n += $_ for values %counts;
+        return $n;
+    };
+    eval { wait_until { $sum->() == 2 } 10 };
+    is $sum->(), 2;
+    $nginx->try('/buckets?k=b&as=gif');
+    eval { wait_until { $redis->cli('EXISTS', 'rate_limit:buckets:b') eq '0' } 10 };
+    is $redis->cli('EXISTS', 'rate_limit:buckets:b'), 0, 'to the last';
+};
+
+# Clients that leave, at every stage of a login.
+for my $reset (0, 1) {
+    my $how = $reset ? 'reset' : 'close';
+    my $leave = sub {
+        my ($c) = @_;
+        setsockopt $c, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0 if $reset;
+        close $c;
+    };
+
+    subtest "a client that leaves during the check ($how): nothing stays" => sub {
+        my $calls = $redis->calls('evalsha');
+        $redis->pause;
+        my @clients = map {
+            begin_request($nginx->port, "GET /gif?k=check$how HTTP/1.1\r\nHost: test\r\n\r\n") } 1 .. 3;
+        sleep 0.3;
+        $leave->($_) for splice @clients;
+        sleep 0.3;
+        $redis->resume;
+        wait_until { $redis->calls('evalsha') == $calls + 6 } 10, 'three checks, taken back';
+        comes_to(0, 'login', "check$how");
+        still_fine();
+    };
+
+    subtest "a client that leaves while the application works ($how)" => sub {
+        my $c = begin_request($nginx->port, "GET /app?k=app$how HTTP/1.1\r\nHost: test\r\n\r\n");
+        my $request = arrived();
+        is count('login', "app$how"), 1, 'counted while it runs';
+        $leave->($c);
+        comes_to(0, 'login', "app$how");
+        close $request;
+        still_fine();
+    };
+
+    subtest "a client that has left when the application answers ($how)" => sub {
+        for my $answer ([204, 0], [401, 1]) {
+            my ($status, $stays) = @$answer;
+            my $key = "patient$how$status";
+            my $c = begin_request($nginx->port, "GET /patient?k=$key HTTP/1.1\r\nHost: test\r\n\r\n");
+            my $request = arrived();
+            $leave->($c);
+            sleep 0.2;
+            is count('login', $key), 1, 'counted while it runs';
+            print $request "HTTP/1.0 $status Whatever\r\nContent-Length: 0\r\n\r\n";
+            close $request;
+            comes_to($stays, 'login', $key);
+        }
+        still_fine();
+    };
+
+    subtest "a client that leaves in the middle of the answer ($how)" => sub {
+        for my $answer ([200, 0], [401, 1]) {
+            my ($status, $stays) = @$answer;
+            my $key = "middle$how$status";
+            my $c = begin_request($nginx->port, "GET /app?k=$key HTTP/1.1\r\nHost: test\r\n\r\n");
+            my $request = arrived();
+            print $request "HTTP/1.0 $status Whatever\r\nContent-Length: 1000\r\n\r\nbegun";
+            $request->flush;
+            like scalar(<$c>), qr/$status/, 'the answer has begun';
+            comes_to($stays, 'login', $key);
+            $leave->($c);
+            sleep 0.1;
+            close $request;
+            is count('login', $key), $stays, 'and that is how it stays';
+        }
+        still_fine();
+    };
+}
+
+subtest 'a client that hangs up stays counted where 499 is listed, also during the check' => sub {
+    $redis->pause;
+    my $gone = begin_request($nginx->port, "GET /hung_up?k=check HTTP/1.1\r\nHost: test\r\n\r\n");
+    sleep 0.3;
+    close $gone;
+    sleep 0.3;
+    $redis->resume;
+    comes_to(1, 'hung_up', 'check');
+
+    my $c = begin_request($nginx->port, "GET /hung_up?k=a HTTP/1.1\r\nHost: test\r\n\r\n");
+    my $request = arrived();
+    close $c;
+    # nginx lets go of the application when it has noticed
+    is sysread($request, my $text, 1), 0, 'the request has ended';
+    my $passed = begin_request($nginx->port, "GET /hung_up?k=a HTTP/1.1\r\nHost: test\r\n\r\n");
+    $request = arrived();
+    print $request "HTTP/1.0 204 No Content\r\n\r\n";
+    close $request;
+    like scalar(<$passed>), qr/204/;
+    comes_to(1, 'hung_up', 'a');
+};
+
+subtest 'HTTP/2 streams that are reset while the application works' => sub {
+    my $pid = fork // die $!;
+    if (!$pid) {
+        open STDOUT, '>', '/dev/null';
+        open STDERR, '>&', \*STDOUT;
+        exec 'h2load', '-n', 3, '-c', 1, '-m', 3, "http://127.0.0.1:$h2_port/app?k=h2";
+    }
+    my @requests = map { arrived() } 1 .. 3;
+    is count('login', 'h2'), 3;
+    kill 'KILL', $pid;
+    waitpid $pid, 0;
+    comes_to(0, 'login', 'h2');
+    still_fine();
+};
+
+subtest 'many logins at once: as many stay as have failed' => sub {
+    my @pids = map {
+        my $pid = fork // die $!;
+        if (!$pid) {
+            get($nginx->port, '/two?k=many&as=' . ($_ % 4 ? 'gif' : '403')) for 1 .. 12;
+            POSIX::_exit(0);
+        }
+        $pid;
+    } 1 .. 8;
+    waitpid $_, 0 for @pids;
+    comes_to(24, 'failures', 'many');
+    is count('attempts', 'many'), 96;
+    still_fine();
+};
+
+subtest 'a reload while a login is under way' => sub {
+    my $c = begin_request($nginx->port, "GET /app?k=reload HTTP/1.1\r\nHost: test\r\n\r\n");
+    my $request = arrived();
+    $nginx->reload;
+    wait_until { my @w = $nginx->workers; grep { $_ != $worker } @w } 10, 'a new worker';
+    is count('login', 'reload'), 1;
+    print $request "HTTP/1.0 204 No Content\r\n\r\n";
+    close $request;
+    like scalar(<$c>), qr/204/;
+    comes_to(0, 'login', 'reload');
+    wait_until { my @w = $nginx->workers; !grep { $_ == $worker } @w } 20, 'the old worker to leave';
+    ($worker) = $nginx->workers;
+    still_fine();
+};
+
+subtest 'a check that was answered too late is taken back when its answer comes' => sub {
+    my $slow = start_nginx(<<"END",
+        add_header X-Status \$sliding_limit_status always;
+        location /log {
+            sliding_limit zone=late max=9 window=60s key=\$arg_k fallback=none count_status=403;
+            deny all;
+        }
+        location /buckets {
+            sliding_limit zone=late_buckets max=9 window=60s key=\$arg_k fallback=none algorithm=buckets count_status=403;
+            deny all;
+        }
+        location /final {
+            sliding_limit zone=late_final max=9 window=60s key=\$arg_k fallback=none;
+            deny all;
+        }
+END
+        http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=700ms connect_timeout=5s;');
+    wait_until { ($slow->try('/log?k=warm', 'X-Status'))[1] eq 'PASSED' } 10, 'a connection';
+
+    $redis->pause;
+    my @answers = map {
+        begin_request($slow->port, "GET /$_?k=a HTTP/1.0\r\n\r\n") } qw(log buckets final);
+    my @status = map { my $c = $_; (join '', <$c>) =~ /X-Status: (\S+)/ ? $1 : '' } @answers;
+    $redis->resume;
+    is_deeply \@status, [('FAILED_OPEN') x 3], 'they went on without an answer';
+    comes_to(1, 'late_final', 'a');
+    comes_to(0, 'late', 'a');
+    comes_to(0, 'late_buckets', 'a');
+    is $slow->bad_lines, '', 'nothing alarming in the log';
+};
+
+subtest 'logins during a pause of Redis that is too long for the connection' => sub {
+    my $slow = start_nginx(<<"END",
+        add_header X-Status \$sliding_limit_status always;
+        location / {
+            sliding_limit zone=stall max=3 window=60s key=\$arg_k fallback=none count_status=401;
+            empty_gif;
+        }
+END
+        http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=300ms connect_timeout=5s;');
+    wait_until { ($slow->try('/?k=warm', 'X-Status'))[1] eq 'PASSED' } 10, 'a connection';
+
+    $redis->pause;
+    is_deeply [$slow->try('/?k=a', 'X-Status')], [200, 'FAILED_OPEN'] for 1 .. 4;
+    like $slow->error_log, qr/is down: it does not reply/, 'the connection was given up';
+    $redis->resume;
+    wait_until { ($slow->try('/?k=warm', 'X-Status'))[1] eq 'PASSED' } 10, 'a connection again';
+    comes_to(0, 'stall', 'a');
+    is $slow->bad_lines, '', 'nothing alarming in the log';
+};
+
+subtest 'a login that ends while Redis is away is taken back when it is back' => sub {
+    my $durable = start_redis(args => ['--appendonly', 'yes', '--appendfsync', 'always']);
+    my $away = start_nginx(<<"END",
+        add_header X-Status \$sliding_limit_status always;
+        location / {
+            sliding_limit zone=away max=3 window=60s key=\$arg_k fallback=none count_status=401;
+            proxy_pass http://127.0.0.1:${\ $app->sockport};
+        }
+END
+        http => 'sliding_limit_redis redis://127.0.0.1:' . $durable->port . ' timeout=10s connect_timeout=5s;');
+
+    my %client = map { $_ => begin_request($away->port, "GET /?k=$_ HTTP/1.1\r\nHost: test\r\n\r\n") } 204;
+    my $request = arrived();
+    $client{401} = begin_request($away->port, "GET /?k=401 HTTP/1.1\r\nHost: test\r\n\r\n");
+    my $other_request = arrived();
+
+    $durable->kill9;
+    print $request "HTTP/1.0 204 No Content\r\n\r\n";
+    print $other_request "HTTP/1.0 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
+    close $_ for $request, $other_request;
+    for my $status (204, 401) {
+        my $c = $client{$status};
+        like scalar(<$c>), qr/$status/, "the client gets its $status";
+    }
+
+    $durable->start;
+    wait_until { count('away', 204, $durable) == 0 } 10, 'the count to be taken back';
+    is count('away', 401, $durable), 1, 'what has failed stays';
+    is $away->bad_lines, '', 'nothing alarming in the log';
+};
+
+subtest 'a refused error page does not wipe out what it is the page of' => sub {
+    my $site = start_nginx(<<"END",
+        sliding_limit zone=site max=2 window=60s key=all;
+        proxy_intercept_errors on;
+        recursive_error_pages on;
+        location /guess {
+            sliding_limit zone=guess max=5 window=60s key=\$arg_k fallback=none;
+            error_page 401 /401.html;
+            proxy_pass http://127.0.0.1:\$server_port/always_401;
+        }
+        location /failed {
+            sliding_limit zone=failed max=5 window=60s key=\$arg_k fallback=none count_status=401;
+            error_page 401 = /401.html;
+            proxy_pass http://127.0.0.1:\$server_port/always_401;
+        }
+        location /sent {
+            sliding_limit zone=sent max=5 window=60s key=\$arg_k fallback=none;
+            proxy_pass http://127.0.0.1:\$server_port/sends;
+        }
+        location /always_401 { sliding_limit off; return 401; }
+        location /sends { sliding_limit off; add_header X-Accel-Redirect /401.html; return 200 x; }
+        location / { empty_gif; }
+END
+        http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=10s connect_timeout=5s;');
+
+    $site->try('/') for 1 .. 2;
+
+    for my $zone (qw(guess failed sent)) {
+        is +($site->try("/$zone?k=$zone"))[0], 429, "$zone: the page is refused" for 1 .. 7;
+        is count($zone, $zone), 5, 'and what led to it was counted, up to its own limit';
+    }
+};
+
+done_testing;

@@ -1,0 +1,177 @@
+# max= and cost= as numbers and from variables, whatever these hold.
+
+use strict;
+use warnings;
+use lib 't/lib';
+
+use SlidingLimit::Servers qw(get request start_nginx start_redis);
+use Test::More;
+
+my $redis = start_redis();
+my $nginx = start_nginx(<<'END',
+    add_header X-Status $sliding_limit_status always;
+    add_header X-Store $sliding_limit_store always;
+
+    location /max {
+        sliding_limit zone=max max=$arg_max window=60s key=$arg_k fallback=none;
+        empty_gif;
+    }
+    location /map {
+        sliding_limit zone=map max=$from_map window=60s key=$arg_k fallback=none;
+        empty_gif;
+    }
+    location /joined {
+        sliding_limit zone=joined max=1${arg_max} window=60s key=$arg_k fallback=none;
+        empty_gif;
+    }
+    location /cost {
+        sliding_limit zone=cost max=10 window=60s key=$arg_k fallback=none cost=$arg_cost;
+        empty_gif;
+    }
+    location /three {
+        sliding_limit zone=cost max=10 window=60s key=$arg_k fallback=none cost=3;
+        empty_gif;
+    }
+    location /look {
+        sliding_limit zone=cost max=10 window=60s key=$arg_k fallback=none cost=0;
+        empty_gif;
+    }
+    location /body {
+        sliding_limit zone=bytes max=1000 window=60s key=$arg_k fallback=none cost=$content_length;
+        client_max_body_size 1m;
+        proxy_pass http://127.0.0.1:$server_port/sink;
+    }
+    location /sink { return 204; }
+    location /two {
+        sliding_limit zone=cost max=10 window=60s key=$arg_k fallback=none cost=$arg_cost;
+        sliding_limit zone=beside max=5 window=60s key=$arg_k fallback=none;
+        empty_gif;
+    }
+END
+    http => 'map $uri $from_map { default "5"; "~(?s)^/map/(?<decoded>.*)$" $decoded; }'
+        . 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=10s connect_timeout=5s;');
+
+sub count { my ($zone, $key) = @_; return $redis->cli('ZCARD', "rate_limit:$zone:$key") }
+
+# What the log has gained since this was last called.
+my $seen = 0;
+sub new_lines {
+    my $log = $nginx->error_log;
+    my $new = substr $log, $seen;
+    $seen = length $log;
+    return $new;
+}
+
+subtest 'max from a variable: tiers' => sub {
+    is_deeply [$nginx->try('/max?k=tier&max=2', qw(X-Status X-RateLimit-Limit X-RateLimit-Remaining))],
+        [200, 'PASSED', 2, 1];
+    is_deeply [$nginx->try('/max?k=tier&max=2')], [200];
+    is_deeply [$nginx->try('/max?k=tier&max=2', 'X-RateLimit-Limit')], [429, 2], 'used up';
+    is_deeply [$nginx->try('/max?k=tier&max=5', qw(X-RateLimit-Limit X-RateLimit-Remaining))], [200, 5, 2],
+        'the same client with more';
+};
+
+for my $max ('', 'unlimited') {
+    subtest "max from a variable that holds \"$max\": exempt" => sub {
+        is_deeply [$nginx->try("/max?k=exempt&max=$max", qw(X-Status X-Store X-RateLimit-Limit))],
+            [200, 'EXEMPT', 'none', ''] for 1 .. 3;
+        is count('max', 'exempt'), 0, 'nothing is counted';
+    };
+}
+
+new_lines();
+
+for my $max (qw(-1 1.5 9999999999999999 2147483648 abc 0x10 1e3 Unlimited unlimited1 +5), '%20', '5%20', '10,') {
+    subtest "max from a variable that holds \"$max\": refused and logged" => sub {
+        is_deeply [$nginx->try("/max?k=bad&max=$max", qw(X-Status X-RateLimit-Limit X-RateLimit-Remaining Retry-After))],
+            [429, 'REJECTED', 0, 0, ''];
+        like new_lines(), qr/\[error\] .*sliding_limit: max of zone "max" is "\Q$max\E", must be a whole number from 0 to 2147483647, "unlimited" or empty/;
+        is count('max', 'bad'), 0, 'nothing is counted';
+    };
+}
+
+subtest 'a hostile max cannot write log lines of its own' => sub {
+    is_deeply [$nginx->try('/map/1%0a2026%20[loud]%20%22lost%22%7f' . 'x' x 200 . '?k=bad')], [429];
+    my $log = new_lines();
+    like $log, qr/is "1\\x0a2026 \[loud\] \\x22lost\\x22\\x7fx+\.\.\.", must be/;
+    unlike $log, qr/^2026 /m;
+};
+
+subtest 'max made of text and variables' => sub {
+    is_deeply [$nginx->try('/joined?k=a&max=0', 'X-RateLimit-Limit')], [200, 10];
+};
+
+subtest 'max 0 from a variable refuses' => sub {
+    is_deeply [$nginx->try('/max?k=zero&max=0', qw(X-Status X-RateLimit-Limit X-RateLimit-Remaining Retry-After))],
+        [429, 'REJECTED', 0, 0, ''];
+};
+
+subtest 'a request takes what it costs' => sub {
+    is_deeply [$nginx->try('/three?k=a', 'X-RateLimit-Remaining')], [200, 7];
+    is_deeply [$nginx->try('/cost?k=a&cost=5', 'X-RateLimit-Remaining')], [200, 2];
+    is_deeply [$nginx->try('/three?k=a', qw(X-Status X-RateLimit-Remaining))], [429, 'REJECTED', 2],
+        'too much for what is left: refused, and nothing charged';
+    is_deeply [$nginx->try('/cost?k=a&cost=2', 'X-RateLimit-Remaining')], [200, 0], 'the rest';
+    is_deeply [$nginx->try('/cost?k=a&cost=1')], [429];
+    is count('cost', 'a'), 4, 'three requests are in Redis, and what they cost beyond 1';
+};
+
+subtest 'a refusal waits until as much has left as this request costs' => sub {
+    $nginx->try('/cost?k=wait&cost=1');
+    sleep 2;
+    $nginx->try('/cost?k=wait&cost=9');
+    my (undef, $small) = $nginx->try('/cost?k=wait&cost=1', 'Retry-After');
+    my (undef, $large) = $nginx->try('/cost?k=wait&cost=5', 'Retry-After');
+    cmp_ok $small, '<', $large, "one more in $small s, five more in $large s";
+};
+
+subtest 'cost 0 only looks' => sub {
+    is_deeply [$nginx->try('/look?k=look', qw(X-Status X-RateLimit-Remaining X-RateLimit-Reset))],
+        [200, 'PASSED', 10, ''], 'at nothing: there is no moment to name';
+    $nginx->try('/cost?k=look&cost=10');
+    my ($status, $left, $reset) = $nginx->try('/look?k=look', qw(X-RateLimit-Remaining X-RateLimit-Reset));
+    is_deeply [$status, $left], [200, 0], 'it passes where there is no room';
+    cmp_ok $reset, '>', 50;
+    is count('cost', 'look'), 2, 'and counts nothing';
+    is_deeply [$nginx->try('/cost?k=look&cost=0')], [200], 'from a variable, too';
+};
+
+subtest 'a cost beyond max is refused outright, and nothing is charged' => sub {
+    my $calls = $redis->calls('evalsha');
+    is_deeply [$nginx->try('/cost?k=over&cost=11', qw(X-Status X-Store X-RateLimit-Limit X-RateLimit-Remaining Retry-After))],
+        [429, 'REJECTED', 'none', 10, '', ''], 'no waiting helps, and nobody knows what is left';
+    is $redis->calls('evalsha'), $calls, 'Redis is not asked';
+    is_deeply [$nginx->try('/two?k=over&cost=11')], [429];
+    is count('beside', 'over'), 0, 'the limit beside it is not charged either';
+    is_deeply [$nginx->try('/cost?k=over&cost=10')], [200], 'as much as max passes';
+};
+
+new_lines();
+
+for my $cost (qw(-1 1.5 9999999999999999 abc 1e1)) {
+    subtest "cost from a variable that holds \"$cost\": refused and logged" => sub {
+        is_deeply [$nginx->try("/cost?k=bad&cost=$cost", 'X-Status')], [429, 'REJECTED'];
+        like new_lines(), qr/\[error\] .*sliding_limit: cost of zone "cost" is "\Q$cost\E", must be a whole number from 0 to 2147483647, or empty for 1/;
+        is count('cost', 'bad'), 0;
+    };
+}
+
+subtest 'an empty cost is 1' => sub {
+    is_deeply [$nginx->try('/cost?k=empty', 'X-RateLimit-Remaining')], [200, 9];
+};
+
+subtest 'bytes as the cost' => sub {
+    my $post = sub {
+        my ($size) = @_;
+        my ($status, $headers) = request($nginx->port, "POST /body?k=b HTTP/1.1\r\nHost: test\r\n"
+            . "Connection: close\r\nContent-Length: $size\r\n\r\n" . 'x' x $size);
+        return [$status, $headers->{'x-ratelimit-remaining'}];
+    };
+    is_deeply $post->(400), [204, 600];
+    is_deeply $post->(601), [429, 600];
+    is_deeply $post->(600), [204, 0];
+};
+
+is $nginx->bad_lines, '', 'nothing alarming in the log';
+
+done_testing;
