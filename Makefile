@@ -10,7 +10,7 @@ MODULE  := ngx_http_sliding_limit_module.so
 SOURCES := config $(wildcard src/* src/*/* lua/*)
 
 .DEFAULT_GOAL := module
-.PHONY: module help demo test sanitize build-test lint format docker-test clean
+.PHONY: module help demo npm-packages test sanitize build-test lint format docker-test clean
 
 module: $(BUILD)/$(MODULE) ## build the module (the default): build/ngx_http_sliding_limit_module.so
 
@@ -50,15 +50,35 @@ $(BUILD)/unit/%: t/unit/%.cpp $(CORE) $(wildcard t/unit/*.h)
 	@mkdir -p $(@D)
 	$(CXX) $(UNIT_FLAGS) -o $@ $< $(filter %.cpp,$(CORE)) -lcmocka
 
+MODEL_TESTS := $(patsubst t/model/%.cpp,$(BUILD)/model/%,$(wildcard t/model/*.cpp))
+MODEL_FLAGS := -std=c++17 -O2 -g -W -Wall -Wextra -Werror -It/model
+
+$(BUILD)/model/%: t/model/%.cpp $(wildcard t/model/*.h)
+	@mkdir -p $(@D)
+	$(CXX) $(MODEL_FLAGS) -o $@ $< -lhiredis
+
+# what clients read our headers with, for t/header_parsers.t
+NPM_PACKAGES := ratelimit-header-parser@0.1.0 structured-headers@2.1.0
+
+export SLIDING_LIMIT_NPM_DIR := $(abspath $(BUILD))/npm
+
+# does nothing where these versions are there
+npm-packages:
+	@[ "$$(cat $(BUILD)/npm/installed 2> /dev/null)" = "$(NPM_PACKAGES)" ] || { \
+	    echo "installing: $(NPM_PACKAGES)" && mkdir -p $(BUILD)/npm \
+	    && npm install --loglevel=error --ignore-scripts --no-save --no-package-lock --no-audit --no-fund \
+	        --prefix "$(BUILD)/npm" $(NPM_PACKAGES) > $(BUILD)/npm/log \
+	    && echo "$(NPM_PACKAGES)" > $(BUILD)/npm/installed; }
+
 test: ## install what is missing, build, and run every test
 	@scripts/install-packages build redis test demo
-	@$(MAKE) -s -j$(JOBS) module $(UNIT_TESTS)
+	@$(MAKE) -s -j$(JOBS) module npm-packages $(UNIT_TESTS) $(MODEL_TESTS)
 	@scripts/run-tests "$$(command -v nginx)" "$(abspath $(BUILD))/$(MODULE)" \
 	    "$(abspath $(BUILD))/unit" $(SUITES)
 
 sanitize: ## the same tests under AddressSanitizer and UBSan
 	@scripts/install-packages build redis test demo sanitize
-	@$(MAKE) -s -j$(JOBS) module $(UNIT_TESTS)
+	@$(MAKE) -s -j$(JOBS) module npm-packages $(UNIT_TESTS) $(MODEL_TESTS)
 	@scripts/build-sanitized-nginx "$(BUILD)" "$(JOBS)"
 	@scripts/sanitize "$(BUILD)" $(SUITES)
 
@@ -70,14 +90,16 @@ docker-test: ## build the Docker image without a daemon, and try two of them on 
 	@scripts/install-packages docker redis
 	@scripts/docker-test
 
-CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h t/unit/*.cpp t/unit/*.h)
+CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h t/unit/*.cpp t/unit/*.h \
+                        t/model/*.cpp t/model/*.h)
 
 # the script's text is generated: cppcheck would stumble over it
 lint: ## check formatting, C++ and shell scripts
 	@scripts/install-packages lint
 	@clang-format --dry-run -Werror $(CXX_FILES)
 	@cppcheck -q --std=c++17 --enable=warning,performance,portability --error-exitcode=1 \
-	    --suppress=missingInclude --suppress=unknownMacro -i src/redis/sl_redis_script.cpp src t/unit
+	    --suppress=missingInclude --suppress=unknownMacro -i src/redis/sl_redis_script.cpp src t/unit \
+	    t/model
 	@shellcheck scripts/* .ci/run
 
 format: ## format the C++ sources

@@ -1,0 +1,228 @@
+/*
+ * What a store has to answer, worked out the slow way: every counted request is
+ * kept with its time, and whatever is asked is added up anew from all of them.
+ *
+ * It knows nothing of how a store keeps its counts. What it leaves open is left
+ * open on purpose: taking back what has already left the window changes nothing
+ * that anybody could notice, so a store may say that it did or that it did not.
+ */
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace sl_model {
+
+/* What one request asks of one limit; times are in microseconds. */
+struct Limit {
+    int key;
+    int64_t window;
+    int64_t max;
+    int64_t cost;    /* 0 only looks */
+    int64_t buckets; /* 0: a log */
+    bool counts_refused;
+    bool dry_run;
+
+    /* Of a bucket: so that all of them are at least a window. */
+    int64_t width() const { return (window + buckets - 1) / buckets; }
+
+    /* The first moment at which what was counted at `time` is not in the
+     * window. A bucket leaves as a whole: all of it must be a window old. */
+    int64_t leaves_at(int64_t time) const
+    {
+        if (buckets == 0) {
+            return time + window;
+        }
+
+        return (time / width() + 1 + buckets) * width();
+    }
+};
+
+struct Answer {
+    int admits; /* 0: no room, 1: there is, 2: and it was counted */
+    int64_t used;
+    int64_t wait;
+};
+
+struct TakenBack {
+    int at_least;
+    int at_most;
+};
+
+class Model {
+  public:
+    std::vector<Answer> ask(int64_t now, uint64_t id,
+                            const std::vector<Limit> &limits)
+    {
+        std::vector<bool> admits;
+        bool passes = true;
+
+        for (const Limit &limit : limits) {
+            drop_what_has_left(now, limit);
+
+            admits.push_back(limit.cost == 0
+                             || used(limit) + limit.cost <= limit.max);
+            passes = passes && (admits.back() || limit.dry_run);
+        }
+
+        std::vector<Answer> answers;
+
+        for (size_t i = 0; i < limits.size(); i++) {
+            const Limit &limit = limits[i];
+            bool is_counted =
+                admits[i] ? passes && limit.cost > 0 : limit.counts_refused;
+
+            if (is_counted) {
+                add(limit.key, {now, limit.cost, id, !admits[i]});
+            }
+
+            Answer answer;
+            answer.admits = !admits[i] ? 0 : is_counted ? 2 : 1;
+            answer.used = used(limit);
+            answer.wait = admits[i] ? until_anything_leaves(now, limit)
+                                    : until_there_is_room(now, limit);
+            answers.push_back(answer);
+        }
+
+        return answers;
+    }
+
+    /* Of the request that was counted as `id` at `then`. */
+    TakenBack take_back(int64_t now, int64_t then, uint64_t id,
+                        const std::vector<Limit> &limits)
+    {
+        TakenBack result{0, 0};
+
+        for (const Limit &limit : limits) {
+            bool found = limit.buckets == 0 ? remove_from_log(id, limit)
+                                            : remove_from_bucket(then, limit);
+
+            if (found) {
+                result.at_most++;
+                result.at_least += limit.leaves_at(then) > now;
+            }
+        }
+
+        return result;
+    }
+
+    /* How many requests are kept, refused ones among them. */
+    size_t size(int key) { return keys_[key].size(); }
+
+  private:
+    struct Entry {
+        int64_t time;
+        int64_t cost;
+        uint64_t id;
+        bool was_refused;
+    };
+
+    /* Oldest first. */
+    using Entries = std::vector<Entry>;
+
+    std::map<int, Entries> keys_;
+
+    void add(int key, const Entry &entry)
+    {
+        Entries &entries = keys_[key];
+        auto later = std::find_if(
+            entries.rbegin(), entries.rend(),
+            [&](const Entry &other) { return other.time <= entry.time; });
+
+        entries.insert(later.base(), entry);
+    }
+
+    /* Left is left: also if the clock is set back afterwards. */
+    void drop_what_has_left(int64_t now, const Limit &limit)
+    {
+        Entries &entries = keys_[limit.key];
+        auto has_left = [&](const Entry &entry) {
+            return limit.leaves_at(entry.time) <= now;
+        };
+
+        entries.erase(std::remove_if(entries.begin(), entries.end(), has_left),
+                      entries.end());
+    }
+
+    int64_t used(const Limit &limit)
+    {
+        int64_t sum = 0;
+
+        for (const Entry &entry : keys_[limit.key]) {
+            sum += entry.cost;
+        }
+
+        return sum;
+    }
+
+    int64_t until_anything_leaves(int64_t now, const Limit &limit)
+    {
+        const Entries &entries = keys_[limit.key];
+
+        return entries.empty() ? 0
+                               : limit.leaves_at(entries.front().time) - now;
+    }
+
+    int64_t until_there_is_room(int64_t now, const Limit &limit)
+    {
+        int64_t remains = used(limit);
+
+        for (const Entry &entry : keys_[limit.key]) {
+            remains -= entry.cost;
+
+            if (remains + limit.cost <= limit.max) {
+                return limit.leaves_at(entry.time) - now;
+            }
+        }
+
+        return 0;
+    }
+
+    bool remove_from_log(uint64_t id, const Limit &limit)
+    {
+        Entries &entries = keys_[limit.key];
+        auto it = std::find_if(entries.begin(), entries.end(),
+                               [&](const Entry &entry) {
+                                   return entry.id == id && !entry.was_refused;
+                               });
+
+        if (it == entries.end()) {
+            return false;
+        }
+
+        entries.erase(it);
+        return true;
+    }
+
+    /* Nobody can tell whose counts those in a bucket are: any will do. */
+    bool remove_from_bucket(int64_t then, const Limit &limit)
+    {
+        Entries &entries = keys_[limit.key];
+        int64_t left = limit.cost;
+        bool found = false;
+
+        for (Entry &entry : entries) {
+            if (entry.time / limit.width() == then / limit.width()) {
+                int64_t taken = std::min(left, entry.cost);
+
+                entry.cost -= taken;
+                left -= taken;
+                found = true;
+            }
+        }
+
+        auto is_void = [](const Entry &entry) {
+            return entry.cost == 0;
+        };
+
+        entries.erase(std::remove_if(entries.begin(), entries.end(), is_void),
+                      entries.end());
+        return found;
+    }
+};
+
+}  // namespace sl_model
