@@ -135,7 +135,7 @@ for i, key in ipairs(KEYS) do
         end
     else
         local span = buckets * math.ceil(window / buckets)
-        local entries = redis.call('ZRANGE', key, 0, 255, 'WITHSCORES')
+        local entries = redis.call('ZRANGE', key, 0, 1023, 'WITHSCORES')
         counts = {}
 
         for j = 1, #entries, 2 do
@@ -206,10 +206,11 @@ for i, key in ipairs(KEYS) do
         redis.call('PEXPIRE', key, math.ceil(lifetime / 1000) + 1000)
     end
 
-    -- refused ones can be any number, but only the newest max of them matter
+    -- refused ones can be any number, but only the newest max of them matter;
+    -- not every time, because admitted ones have to be read and stay
     if is_counted and not limit.admits and not counts then
         local size = redis.call('ZCARD', key)
-        if size > 3 * max + 128 then
+        if size > 3 * max + 128 and size % 128 == 0 then
             local refused, their_surplus = {}, 0
             for _, member in ipairs(redis.call('ZRANGE', key, 0, size - max - 1)) do
                 if string.sub(member, -1) == '!' then

@@ -1,6 +1,7 @@
 #include "sl_body.h"
 
 #include "core/sl_escape.h"
+#include "core/sl_json.h"
 #include "sl_config_util.h"
 
 namespace sl {
@@ -12,6 +13,16 @@ const Body kBuiltIn[] = {
     {Body::Kind::kProblem, ngx_null_string, Body::Escape::kNone, nullptr},
     {Body::Kind::kText, ngx_null_string, Body::Escape::kNone, nullptr},
 };
+
+/* What stands for a variable that holds nothing, outside of quotes. */
+constexpr std::string_view kNull = "null";
+
+char *copy(char *to, std::string_view text)
+{
+    return text.empty() ? to
+                        : reinterpret_cast<char *>(
+                            ngx_cpymem(to, text.data(), text.size()));
+}
 
 bool ends_with(std::string_view text, std::string_view end)
 {
@@ -94,7 +105,11 @@ class TemplateReader {
             }
         } while (!rest_.empty());
 
-        return !is_quoted_ || refuse("a quote is not closed", view(given_));
+        if (is_quoted_) {
+            return refuse("a quote is not closed", view(given_));
+        }
+
+        return body_->escape != Body::Escape::kJson || is_json_with_values();
     }
 
   private:
@@ -170,6 +185,31 @@ class TemplateReader {
         return true;
     }
 
+    /* Whether it is JSON when its variables are. */
+    bool is_json_with_values()
+    {
+        auto *parts = static_cast<const BodyPart *>(body_->parts->elts);
+        auto *text = static_cast<char *>(ngx_pnalloc(
+            cf_->pool, given_.len + body_->parts->nelts * kNull.size()));
+        char *p = text;
+
+        if (text == nullptr) {
+            return false;
+        }
+
+        for (ngx_uint_t i = 0; i < body_->parts->nelts; i++) {
+            p = copy(p, view(parts[i].text));
+
+            if (parts[i].variable != NGX_ERROR && !parts[i].is_quoted) {
+                p = copy(p, kNull);
+            }
+        }
+
+        return is_json({text, static_cast<size_t>(p - text)})
+               || refuse("there is no JSON, with a value for each variable",
+                         view(given_));
+    }
+
     /* `at` is part of the template: what is quoted of it must stay short. */
     bool refuse(const char *what, std::string_view at)
     {
@@ -187,13 +227,6 @@ class TemplateReader {
     std::string_view rest_;
     bool is_quoted_ = false;
 };
-
-char *copy(char *to, std::string_view text)
-{
-    return text.empty() ? to
-                        : reinterpret_cast<char *>(
-                            ngx_cpymem(to, text.data(), text.size()));
-}
 
 /* What the variable holds now; empty if it does not exist. */
 bool get_value(ngx_http_request_t *r, ngx_int_t variable, ngx_str_t *value)
@@ -216,7 +249,7 @@ bool get_value(ngx_http_request_t *r, ngx_int_t variable, ngx_str_t *value)
 char *write_json_value(std::string_view value, char *to)
 {
     if (value.empty()) {
-        return copy(to, "null");
+        return copy(to, kNull);
     }
 
     if (is_json_number(value) || value == "true" || value == "false") {

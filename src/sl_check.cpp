@@ -54,24 +54,6 @@ void forget_count(AppliedLimit *applied)
     }
 }
 
-/*
- * What an application has answered, or what an error page is for; 0 if nothing
- * has been done for the request yet.
- */
-ngx_uint_t served_status(ngx_http_request_t *r)
-{
-    if (r->upstream_states != nullptr && r->upstream_states->nelts > 0) {
-        auto *states =
-            static_cast<ngx_http_upstream_state_t *>(r->upstream_states->elts);
-
-        ngx_uint_t status = states[r->upstream_states->nelts - 1].status;
-
-        return status ? status : NGX_HTTP_BAD_GATEWAY;
-    }
-
-    return r->err_status;
-}
-
 }  // namespace
 
 /*
@@ -90,6 +72,7 @@ Check *Check::find(ngx_http_request_t *r) noexcept
     for (ngx_pool_cleanup_t *c = r->main->pool->cleanup; c; c = c->next) {
         if (c->handler == detach) {
             check = static_cast<Check *>(c->data);
+            check->enter_location();
             ngx_http_set_ctx(r->main, check, ngx_http_sliding_limit_module);
             return check;
         }
@@ -136,8 +119,8 @@ Check *Check::find_or_create(ngx_http_request_t *r) noexcept
 
 Check::Check(ngx_http_request_t *r) noexcept
     : r_(r), pending_(nullptr), answered_(false), outcome_(Outcome::kNone),
-      applied_(), question_(), question_size_(0), is_settled_(false),
-      started_us_(0), spent_us_(0), has_id_(false), id_()
+      applied_(), question_(), question_size_(0), started_us_(0), spent_us_(0),
+      has_id_(false), id_()
 {}
 
 /* The request ends: its memory goes, the question may still be under way. */
@@ -385,39 +368,38 @@ void Check::raise_outcome(Outcome outcome) noexcept
     outcome_ = ngx_max(outcome_, outcome);
 
     if (is_refused() && !was_refused) {
-        refuse();
+        take_back([](const AppliedLimit &applied) { return !applied.is_past; });
+        make_final();
     }
 }
 
 /*
- * All or nothing: what was counted so far is taken back. But not if somebody
- * has worked for it already, and this is the error page, or where an
- * application has sent it (X-Accel-Redirect). Otherwise whoever has used up
- * the limit of the page could guess passwords without being counted.
+ * After a redirect. Somebody may have worked for the request where it was (has
+ * checked a password, and this is the error page): to be refused here must not
+ * undo what was counted there. Otherwise whoever has used up the limit of the
+ * page could go on guessing.
  */
-void Check::refuse() noexcept
+void Check::enter_location() noexcept
 {
-    ngx_uint_t status = served_status(r_);
-
-    if (status != 0) {
-        settle(status);
-    } else {
-        take_back([](const AppliedLimit &) { return true; });
+    for (ngx_uint_t i = 0; i < applied_.nelts; i++) {
+        applied()[i].is_past = true;
     }
 }
 
 void Check::settle(ngx_uint_t status) noexcept
 {
-    if (is_settled_) {
-        return;
-    }
-
-    is_settled_ = true;
-
     take_back([status](const AppliedLimit &applied) {
-        return applied.limit->count_status != nullptr
+        return applied.limit->count_status != nullptr && !applied.is_final
                && !counts_with(applied, status);
     });
+    make_final();
+}
+
+void Check::make_final() noexcept
+{
+    for (ngx_uint_t i = 0; i < applied_.nelts; i++) {
+        applied()[i].is_final = true;
+    }
 }
 
 /* One call for all that one question has counted. */

@@ -8,7 +8,8 @@
  * One question is about all limits that one store can decide together; further
  * stores, phases and locations (after internal redirects) mean further
  * questions. Each zone is asked about once. If a later question is answered
- * with a refusal, what the earlier ones counted is taken back.
+ * with a refusal, what the earlier ones of the same location counted is taken
+ * back.
  *
  * A check belongs to the request and outlives its internal redirects. It may
  * be destroyed at any time; the store is told.
@@ -52,9 +53,15 @@ struct AppliedLimit {
     /* When, in nginx's milliseconds. */
     ngx_msec_t at;
 
-    /* It is counted (and can be taken back); when, by the store's clock. */
+    /* It is counted, and when, by the store's clock. */
     bool is_counted;
     int64_t counted_at_us;
+
+    /* It belongs to a location that the request has been redirected from. */
+    bool is_past;
+
+    /* Whether it counts is settled. */
+    bool is_final;
 };
 
 class Check final : public AnswerReceiver {
@@ -123,7 +130,8 @@ class Check final : public AnswerReceiver {
     void judge(const AppliedLimit &applied) noexcept;
     void fail(bool is_dry_run) noexcept;
     void raise_outcome(Outcome outcome) noexcept;
-    void refuse() noexcept;
+    void enter_location() noexcept;
+    void make_final() noexcept;
     template <typename Predicate>
     void take_back(Predicate is_to_go) noexcept;
     void abandon_question() noexcept;
@@ -149,7 +157,6 @@ class Check final : public AnswerReceiver {
     ngx_uint_t question_[kMaxLimits];
     size_t question_size_;
 
-    bool is_settled_;
     int64_t started_us_;
     int64_t spent_us_;
     bool has_id_;

@@ -391,37 +391,106 @@ END
     is $away->bad_lines, '', 'nothing alarming in the log';
 };
 
+# Whoever has used up the limit of an error page must not be able to go on guessing.
 subtest 'a refused error page does not wipe out what it is the page of' => sub {
     my $site = start_nginx(<<"END",
         sliding_limit zone=site max=2 window=60s key=all;
         proxy_intercept_errors on;
-        recursive_error_pages on;
-        location /guess {
-            sliding_limit zone=guess max=5 window=60s key=\$arg_k fallback=none;
-            error_page 401 /401.html;
+
+        location = /auth { internal; proxy_pass http://127.0.0.1:\$server_port/always_401; }
+        location /always_401 { sliding_limit off; return 401; }
+        location /sends { sliding_limit off; add_header X-Accel-Redirect /page; return 200 x; }
+        location / { empty_gif; }
+
+        location /intercepted {
+            sliding_limit zone=intercepted max=5 window=60s key=all;
+            error_page 401 /page;
             proxy_pass http://127.0.0.1:\$server_port/always_401;
         }
-        location /failed {
-            sliding_limit zone=failed max=5 window=60s key=\$arg_k fallback=none count_status=401;
-            error_page 401 = /401.html;
+        location /overwritten {
+            recursive_error_pages on;
+            sliding_limit zone=overwritten max=5 window=60s key=all count_status=401;
+            error_page 401 = /page;
             proxy_pass http://127.0.0.1:\$server_port/always_401;
         }
+        location /asked {
+            sliding_limit zone=asked max=5 window=60s key=all;
+            auth_request /auth;
+            error_page 401 = \@page;
+            empty_gif;
+        }
+        location \@page { empty_gif; }
         location /sent {
-            sliding_limit zone=sent max=5 window=60s key=\$arg_k fallback=none;
+            sliding_limit zone=sent max=5 window=60s key=all;
             proxy_pass http://127.0.0.1:\$server_port/sends;
         }
-        location /always_401 { sliding_limit off; return 401; }
-        location /sends { sliding_limit off; add_header X-Accel-Redirect /401.html; return 200 x; }
-        location / { empty_gif; }
+        location /chain {
+            sliding_limit zone=chain max=5 window=60s key=all count_status=401;
+            recursive_error_pages on;
+            error_page 401 /chained;
+            proxy_pass http://127.0.0.1:\$server_port/always_401;
+        }
+        location /chained { sliding_limit off; proxy_pass http://127.0.0.1:\$server_port/sends; }
+        location /after_all {
+            sliding_limit zone=after_all max=5 window=60s key=all;
+            post_action /;
+            empty_gif;
+        }
 END
         http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=10s connect_timeout=5s;');
 
     $site->try('/') for 1 .. 2;
 
-    for my $zone (qw(guess failed sent)) {
-        is +($site->try("/$zone?k=$zone"))[0], 429, "$zone: the page is refused" for 1 .. 7;
-        is count($zone, $zone), 5, 'and what led to it was counted, up to its own limit';
+    for my $zone (qw(intercepted overwritten asked sent chain)) {
+        is +($site->try("/$zone"))[0], 429, "$zone: the page is refused" for 1 .. 7;
+        is count($zone, 'all'), 5, 'and what led to it was counted, up to its own limit';
     }
+
+    my @status = map { ($site->try('/after_all'))[0] } 1 .. 7;
+    is_deeply \@status, [(200) x 5, 429, 429], 'nor does a refused post_action';
+    is $site->bad_lines, '', 'nothing alarming in the log';
+};
+
+subtest 'what a post_action has counted is settled, too' => sub {
+    my $post = start_nginx(<<"END",
+        location / { post_action /after; empty_gif; }
+        location /after {
+            sliding_limit zone=after max=2 window=60s key=all count_status=401;
+            proxy_pass http://127.0.0.1:\$server_port/fine;
+        }
+        location /fine { return 204; }
+END
+        http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=10s connect_timeout=5s;');
+    $post->try('/') for 1 .. 5;
+    comes_to(0, 'after', 'all');
+};
+
+subtest 'what Redis refuses to take back is taken back when it can' => sub {
+    my $weak = start_redis();
+    my $front = start_nginx(<<"END",
+        location / {
+            sliding_limit zone=weak max=9 window=60s key=\$arg_k fallback=none count_status=401;
+            sliding_limit zone=weak_buckets max=9 window=60s key=\$arg_k fallback=none count_status=401 algorithm=buckets;
+            proxy_pass http://127.0.0.1:${\ $app->sockport};
+        }
+END
+        http => 'sliding_limit_redis redis://127.0.0.1:' . $weak->port . ' timeout=10s connect_timeout=5s;');
+    my @clients = map { begin_request($front->port, "GET /?k=a HTTP/1.1\r\nHost: test\r\n\r\n") } 1 .. 3;
+    my @requests = map { arrived() } 1 .. 3;
+
+    is count('weak', 'a', $weak), 3, 'three are under way';
+    $weak->cli('REPLICAOF', '127.0.0.1', '1');
+    for my $request (@requests) {
+        print $request "HTTP/1.0 204 No Content\r\n\r\n";
+        close $request;
+    }
+    like scalar(<$_>), qr/204/ for @clients;
+    wait_until { $front->error_log =~ /is down: READONLY/ } 10, 'Redis to be found a replica';
+    is count('weak', 'a', $weak), 3, 'Redis is a replica and changes nothing';
+    $weak->cli('REPLICAOF', 'NO', 'ONE');
+    wait_until { count('weak', 'a', $weak) == 0 } 15, 'the counts to be taken back';
+    pass 'it is none any more, and they are taken back, although a bucket stood beside them';
+    is $front->bad_lines, '', 'nothing alarming in the log';
 };
 
 done_testing;

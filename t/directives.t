@@ -654,6 +654,13 @@ refused("JSON $_", { location => json_template($_) },
     qq{in a body's template a quote is not closed: "$_"})
     for '"', '{"a":"\"}', '{"a":"b\\\\\"}', '{"a":"b"}"';
 
+# with a value for each variable it must be JSON, whatever they hold
+refused("JSON $_", { location => json_template($_) },
+    qq{in a body's template there is no JSON, with a value for each variable: "$_"})
+    for '{"a":$uri$args}', '{"a":-$uri}', '{$uri:1}', '{"a":$uri', '{"a":1,}', '$uri $args', 'text', '[$uri,]';
+accepted("JSON $_", location => json_template($_))
+    for '[$uri,$args]', ' { "$uri" : $args } ', '{"a":"$uri$args-$uri"}', '[1,"${uri}2",{"b":[$uri]}]';
+
 # what a variable holds must never complete an escape
 refused("JSON $_", { location => json_template($_) },
     qq{in a body's template an escape is not complete: "$_"})

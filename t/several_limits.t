@@ -106,11 +106,13 @@ subtest 'limits in two stores: a refusal by the second takes back what the first
         'as if nothing had been';
 };
 
-subtest 'limits before and after an internal redirect: all or nothing' => sub {
+subtest 'what was counted before an internal redirect stays counted' => sub {
+    # somebody may have worked for it there
     is_deeply [$nginx->try('/redirected?k=a')], [200] for 1 .. 2;
     is_deeply [$nginx->try('/redirected?k=a', 'X-Zone')], [429, 'second'], 'refused where it arrives' for 1 .. 3;
-    wait_until { count('first', 'a') == 2 } 5, 'the count to be taken back';
-    is_deeply [$nginx->try('/redirected?k=b', 'X-RateLimit-Remaining')], [200, 1];
+    is_deeply [$nginx->try('/redirected?k=a', 'X-Zone')], [429, 'first'], 'and at last where it comes from';
+    is count('first', 'a'), 5;
+    is count('second', 'a'), 2;
 };
 
 subtest 'limits of two phases: all or nothing' => sub {

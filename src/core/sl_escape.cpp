@@ -65,17 +65,6 @@ size_t utf8_length(std::string_view text)
     return length;
 }
 
-size_t count_digits(std::string_view text)
-{
-    size_t n = 0;
-
-    while (n < text.size() && text[n] >= '0' && text[n] <= '9') {
-        n++;
-    }
-
-    return n;
-}
-
 }  // namespace
 
 char *escape_json(std::string_view text, char *to) noexcept
@@ -150,29 +139,6 @@ char *escape_log(std::string_view text, char *to) noexcept
     }
 
     return to;
-}
-
-bool is_json_number(std::string_view text) noexcept
-{
-    if (!text.empty() && text[0] == '-') {
-        text.remove_prefix(1);
-    }
-
-    size_t whole = count_digits(text);
-
-    if (whole == 0 || (whole > 1 && text[0] == '0')) {
-        return false;
-    }
-
-    text.remove_prefix(whole);
-
-    if (text.empty()) {
-        return true;
-    }
-
-    /* no exponents: nothing here is written with them */
-    return text[0] == '.' && text.size() > 1
-           && count_digits(text.substr(1)) == text.size() - 1;
 }
 
 }  // namespace sl

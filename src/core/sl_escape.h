@@ -27,7 +27,4 @@ char *escape_json(std::string_view text, char *to) noexcept;
 char *escape_html(std::string_view text, char *to) noexcept;
 char *escape_log(std::string_view text, char *to) noexcept;
 
-/* JSON's idea of a number, which may then stand there without quotes. */
-bool is_json_number(std::string_view text) noexcept;
-
 }  // namespace sl

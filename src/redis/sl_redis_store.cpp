@@ -45,6 +45,23 @@ bool read_reply(const redisReply *reply, size_t limits, Answer *answer)
                        &answer->time_us);
 }
 
+/* There was no Redis that would have executed it, but there may be one later.
+ */
+bool has_failed(const redisReply *reply)
+{
+    if (reply == nullptr) {
+        return true;
+    }
+
+    if (reply->type != REDIS_REPLY_ERROR) {
+        return false;
+    }
+
+    RedisError error = classify_redis_error(text_of(reply));
+
+    return error == RedisError::kUnavailable || error == RedisError::kForbidden;
+}
+
 /* A limit as the script wants it. */
 struct ScriptLimit {
     RedisKey key;
@@ -278,23 +295,38 @@ void RedisStore::take_back(const Query &query, int64_t time_us) noexcept
     take_back(ScriptArgs(query, time_us));
 }
 
-void RedisStore::take_back(const ScriptArgs &args) noexcept
+/*
+ * Logs and buckets apart: of a log an entry is taken back by its id, and so
+ * only once, however often that is tried; of a bucket not.
+ */
+void RedisStore::take_back(const ScriptArgs &all) noexcept
 {
-    Call *call = new_call(args);
+    for (bool is_log : {true, false}) {
+        ScriptArgs args;
 
-    if (call == nullptr) {
-        complain("out of memory");
-        return;
+        args.id = all.id;
+        args.time_us = all.time_us;
+
+        for (size_t i = 0; i < all.count; i++) {
+            if ((all.limits[i].buckets == 0) == is_log) {
+                args.limits[args.count++] = all.limits[i];
+            }
+        }
+
+        Call *call = args.count > 0 ? new_call(args) : nullptr;
+
+        if (call != nullptr) {
+            call->is_repeatable = is_log;
+            send_or_postpone(call);
+
+        } else if (args.count > 0) {
+            complain("out of memory");
+        }
     }
+}
 
-    /* of a log an entry is taken back by its id, and that only once */
-    call->is_repeatable = true;
-
-    for (size_t i = 0; i < args.count; i++) {
-        call->is_repeatable =
-            call->is_repeatable && args.limits[i].buckets == 0;
-    }
-
+void RedisStore::send_or_postpone(Call *call) noexcept
+{
     if (!connection_.accepts() || !send(call)) {
         postpone(call);
         return;
@@ -482,9 +514,14 @@ void RedisStore::on_reply(RedisCommand *command, redisReply *reply) noexcept
         return;
     }
 
-    if (reply == nullptr && call->is_repeatable) {
+    if (call->is_repeatable && has_failed(reply)) {
         call->stop_timer();
         store->postpone(call);
+
+        if (reply != nullptr) {
+            store->report_error(text_of(reply));
+        }
+
         return;
     }
 

@@ -32,10 +32,11 @@ class RedisStore final : public Store, private RedisUser {
     struct Provisional;
 
     Call *new_call(const ScriptArgs &args) noexcept;
-    void take_back(const ScriptArgs &args) noexcept;
+    void take_back(const ScriptArgs &all) noexcept;
     void take_back_counted(const Provisional &provisional,
                            const Answer &answer) noexcept;
     void take_back_uncertain(const Provisional &provisional) noexcept;
+    void send_or_postpone(Call *call) noexcept;
     void postpone(Call *call) noexcept;
     void connected() noexcept override;
     bool send(Call *call) noexcept;

@@ -322,7 +322,7 @@ class Planner {
             bool is_half_full =
                 model_.size(limit.key) > static_cast<size_t>(limit.max / 2);
 
-            return is_half_full && random_.chance(15)
+            return is_half_full && random_.chance(5)
                        ? random_.between(limit.max / 2, limit.max)
                        : random_.between(1, 10) / 10 + 1;
         }
@@ -465,7 +465,7 @@ inline std::vector<Mix> mixes()
     std::vector<Mix> list;
     Mix mix;
 
-    mix = Mix{"a log is exact", 390};
+    mix = Mix{"a log is exact", 386};
     mix.logs = true;
     list.push_back(mix);
 
@@ -520,7 +520,7 @@ inline std::vector<Mix> mixes()
     mix.checks = Checks::kInvariants;
     list.push_back(mix);
 
-    mix = Mix{"a long log of costs never names a wait too long", 4};
+    mix = Mix{"a long log of costs never names a wait too long", 8};
     mix.logs = mix.costs = true;
     mix.keys = 1;
     mix.max = 8000;

@@ -440,72 +440,6 @@ void what_ends_a_quoted_text_is_coded_in_a_log(void **)
     assert_text_equal(log("\\x22"), "\\x5cx22");
 }
 
-/* --- is_json_number --- */
-
-void assert_numbers(bool expected,
-                    std::initializer_list<std::string_view> texts)
-{
-    for (std::string_view text : texts) {
-        std::vector<char> copy(text.begin(), text.end());
-
-        if (sl::is_json_number({copy.data(), copy.size()}) != expected) {
-            fail_msg("\"%.*s\" is%s taken for a number",
-                     static_cast<int>(text.size()), text.data(),
-                     expected ? " not" : "");
-        }
-    }
-}
-
-void whole_numbers_are_json(void **)
-{
-    assert_numbers(true, {"0", "1", "9", "10", "429", "2147483648",
-                          "99999999999999999999999999"});
-}
-
-void numbers_below_zero_are_json(void **)
-{
-    assert_numbers(true, {"-1", "-0", "-10", "-0.5"});
-}
-
-void fractions_are_json(void **)
-{
-    assert_numbers(true, {"0.5", "1.0", "0.003", "12.50", "0.0", "-12.5"});
-}
-
-void a_leading_zero_is_not_json(void **)
-{
-    assert_numbers(false, {"00", "01", "007", "-01", "-00", "01.5", "00.5"});
-}
-
-void a_number_needs_digits_wherever_there_can_be_some(void **)
-{
-    assert_numbers(false,
-                   {"", {}, "-", ".", "-.", ".5", "-.5", "1.", "-1.", "0."});
-}
-
-void other_ways_to_write_numbers_are_not_json(void **)
-{
-    assert_numbers(false,
-                   {"+1", "0x10", "1,5", "1_000", "NaN", "Infinity",
-                    "-Infinity", "inf", "1/2", "1r", "--1", "- 1", "1-"});
-}
-
-void exponents_are_left_out(void **)
-{
-    assert_numbers(false, {"1e3", "1E3", "1.5e3", "1e+3", "1e", "0e0"});
-}
-
-void one_point_is_enough(void **)
-{
-    assert_numbers(false, {"1.2.3", "1..2", "127.0.0.1"});
-}
-
-void nothing_may_stand_around_a_number(void **)
-{
-    assert_numbers(false, {" 1", "1 ", "1\n", "\t1", "1.5 ", "1\0"sv, "\0001"sv,
-                           "1.\0005"sv, "1,", "1}", "1\"", "1\xff"});
-}
-
 }  // namespace
 
 int main()
@@ -536,15 +470,6 @@ int main()
         cmocka_unit_test(printable_ascii_stays_in_a_log),
         cmocka_unit_test(all_else_is_coded_in_a_log),
         cmocka_unit_test(what_ends_a_quoted_text_is_coded_in_a_log),
-        cmocka_unit_test(whole_numbers_are_json),
-        cmocka_unit_test(numbers_below_zero_are_json),
-        cmocka_unit_test(fractions_are_json),
-        cmocka_unit_test(a_leading_zero_is_not_json),
-        cmocka_unit_test(a_number_needs_digits_wherever_there_can_be_some),
-        cmocka_unit_test(other_ways_to_write_numbers_are_not_json),
-        cmocka_unit_test(exponents_are_left_out),
-        cmocka_unit_test(one_point_is_enough),
-        cmocka_unit_test(nothing_may_stand_around_a_number),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);
