@@ -37,7 +37,7 @@ help: ## this list
 PORT ?= 8080
 
 demo: ## install what is missing, build, and serve an example on 127.0.0.1:8080
-	@scripts/install-packages build redis demo
+	@scripts/install-packages build demo
 	@$(MAKE) -s module
 	@scripts/demo "$(abspath $(BUILD))/$(MODULE)" "$(PORT)"
 
@@ -51,11 +51,11 @@ $(BUILD)/unit/%: t/unit/%.cpp $(CORE) $(wildcard t/unit/*.h)
 	$(CXX) $(UNIT_FLAGS) -o $@ $< $(filter %.cpp,$(CORE)) -lcmocka
 
 MODEL_TESTS := $(patsubst t/model/%.cpp,$(BUILD)/model/%,$(wildcard t/model/*.cpp))
-MODEL_FLAGS := -std=c++17 -O2 -g -W -Wall -Wextra -Werror -It/model
+MODEL_FLAGS := -std=c++17 -O2 -g -W -Wall -Wextra -Werror -It/model -Isrc/core
 
-$(BUILD)/model/%: t/model/%.cpp $(wildcard t/model/*.h)
+$(BUILD)/model/%: t/model/%.cpp $(wildcard t/model/*.h) $(CORE)
 	@mkdir -p $(@D)
-	$(CXX) $(MODEL_FLAGS) -o $@ $< -lhiredis
+	$(CXX) $(MODEL_FLAGS) -o $@ $< $(filter %.cpp,$(CORE)) -lhiredis
 
 # what clients read our headers with, for t/header_parsers.t
 NPM_PACKAGES := ratelimit-header-parser@0.1.0 structured-headers@2.1.0

@@ -1,23 +1,14 @@
 #include "sl_check.h"
 
-#include <time.h>
-
 #include <new>
 
+#include "sl_clock.h"
 #include "sl_random.h"
 #include "sl_terms.h"
 
 namespace sl {
 
 namespace {
-
-int64_t monotonic_us()
-{
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-
-    return int64_t{now.tv_sec} * 1000000 + now.tv_nsec / 1000;
-}
 
 LimitQuery to_query(const AppliedLimit &applied)
 {

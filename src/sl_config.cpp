@@ -6,12 +6,15 @@
 #include "sl_config_limit.h"
 #include "sl_config_redis.h"
 #include "sl_config_util.h"
+#include "sl_memory_store.h"
 
 namespace sl {
 
 namespace {
 
 constexpr ngx_uint_t kDefaultIpv6Prefix = 64;
+constexpr size_t kDefaultMemory = 16 * 1024 * 1024;
+constexpr ssize_t kSmallestMemory = 64 * 1024;
 
 const NamedStore *find_store(const MainConf &mcf, std::string_view name)
 {
@@ -26,31 +29,27 @@ const NamedStore *find_store(const MainConf &mcf, std::string_view name)
     return nullptr;
 }
 
-/* Says what the zone's limits should have been counted in. */
-void refuse_store(ngx_conf_t *cf, const Zone &zone)
+/* Counts of zones without a Redis: in memory, which is then set up. */
+bool use_memory(ngx_conf_t *cf, MainConf *mcf, Zone *zone)
 {
-    if (view(zone.store_name) == kMemoryStore) {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "sliding_limit: zone \"%V\" in %V:%ui has "
-                      "store=memory, which this version does not have yet; "
-                      "leave store= out, or name a sliding_limit_redis",
-                      &zone.name, &zone.place.file, zone.place.line);
+    const NamedStore *store = find_store(*mcf, kMemoryStore);
 
-    } else if (view(zone.store_name) == kDefaultStore) {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "sliding_limit: zone \"%V\" in %V:%ui has no Redis to "
-                      "be counted in; add \"sliding_limit_redis "
-                      "redis://127.0.0.1:6379;\" to the http block, or give "
-                      "it the store= of one with a name=",
-                      &zone.name, &zone.place.file, zone.place.line);
+    if (store == nullptr) {
+        auto *added = static_cast<NamedStore *>(ngx_array_push(&mcf->stores));
 
-    } else {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "sliding_limit: zone \"%V\" in %V:%ui has store=%V, but "
-                      "there is no sliding_limit_redis with name=%V",
-                      &zone.name, &zone.place.file, zone.place.line,
-                      &zone.store_name, &zone.store_name);
+        if (added == nullptr) {
+            return false;
+        }
+
+        added->name = str(kMemoryStore);
+        added->place = zone->place;
+        added->store = MemoryStore::create(cf, mcf->memory_size);
+        store = added;
     }
+
+    zone->store = store->store;
+
+    return zone->store != nullptr;
 }
 
 /* Whether one more limit may stand beside those of this level. */
@@ -145,6 +144,28 @@ char *set_redis(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
     }
 
     *added = store;
+
+    return NGX_CONF_OK;
+}
+
+char *set_memory(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
+{
+    auto *mcf = static_cast<MainConf *>(conf);
+    auto *args = static_cast<ngx_str_t *>(cf->args->elts);
+
+    if (mcf->memory_size != NGX_CONF_UNSET_SIZE) {
+        return const_cast<char *>("is duplicate");
+    }
+
+    ssize_t size = ngx_parse_size(&args[1]);
+
+    if (size == NGX_ERROR || size < kSmallestMemory) {
+        refuse_value(cf, "memory", &args[1],
+                     "a size of at least 64k, for example 16m");
+        return static_cast<char *>(NGX_CONF_ERROR);
+    }
+
+    mcf->memory_size = static_cast<size_t>(size);
 
     return NGX_CONF_OK;
 }
@@ -289,6 +310,13 @@ ngx_command_t commands[] = {
       0,
       nullptr },
 
+    { ngx_string("sliding_limit_memory"),
+      NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE1,
+      set_memory,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      nullptr },
+
     { ngx_string("sliding_limit_on_error"),
       kAnywhere | NGX_CONF_TAKE1,
       set_choice,
@@ -362,6 +390,8 @@ void *create_main_conf(ngx_conf_t *cf) noexcept
         return nullptr;
     }
 
+    mcf->memory_size = NGX_CONF_UNSET_SIZE;
+
     return mcf;
 }
 
@@ -419,15 +449,30 @@ bool check_configuration(ngx_conf_t *cf) noexcept
     MainConf *mcf = main_conf(cf);
     auto **zones = static_cast<Zone **>(mcf->zones.elts);
 
-    for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
-        const NamedStore *store = find_store(*mcf, view(zones[i]->store_name));
+    ngx_conf_init_size_value(mcf->memory_size, kDefaultMemory);
 
-        if (store == nullptr) {
-            refuse_store(cf, *zones[i]);
+    for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
+        Zone *zone = zones[i];
+        std::string_view name = view(zone->store_name);
+        const NamedStore *store = find_store(*mcf, name);
+
+        if (store != nullptr) {
+            zone->store = store->store;
+            continue;
+        }
+
+        if (name != kMemoryStore && name != kDefaultStore) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "sliding_limit: zone \"%V\" in %V:%ui has store=%V, "
+                          "but there is no sliding_limit_redis with name=%V",
+                          &zone->name, &zone->place.file, zone->place.line,
+                          &zone->store_name, &zone->store_name);
             return false;
         }
 
-        zones[i]->store = store->store;
+        if (!use_memory(cf, mcf, zone)) {
+            return false;
+        }
     }
 
     return true;

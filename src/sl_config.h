@@ -22,10 +22,10 @@ struct NamedStore {
     Place place;
 };
 
-/* The store of limits without store=, and of lines without name=. */
+/* The name of a line without name=, and where limits without store= go. */
 constexpr std::string_view kDefaultStore = "default";
 
-/* Limits that are counted in this nginx itself. */
+/* Counts in this nginx itself; also what there is without a default. */
 constexpr std::string_view kMemoryStore = "memory";
 
 /* What all limits of one name share, and where that name stood first. */
@@ -73,6 +73,7 @@ enum HeaderStyle : ngx_uint_t {
 struct MainConf {
     ngx_array_t zones;  /* Zone * */
     ngx_array_t stores; /* NamedStore */
+    size_t memory_size;
 };
 
 struct LocationConf {

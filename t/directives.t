@@ -381,8 +381,7 @@ for (['"off" after a limit', limit(), 'sliding_limit off;'],
         '"sliding_limit" directive cannot be "off" beside other limits of the same level');
 }
 
-refused('a limit without sliding_limit_redis', { location => limit(zone => 'lonely') },
-    'zone "lonely" in', 'has no Redis', 'sliding_limit_redis redis://');
+accepted('a limit without sliding_limit_redis', location => limit(zone => 'lonely'));
 accepted('sliding_limit_redis after the limit',
     location => limit(), server => "}\n$redis\nserver { listen unix:$dir/second.sock;");
 accepted('sliding_limit_redis without any limit', http => $redis);
@@ -445,19 +444,24 @@ for ('nowhere', 'Other', 'a b', '$uri') {
         qq{zone "z" in $conf:}, "has store=$_, but", "no sliding_limit_redis with name=$_");
 }
 
-refused('store=memory', { with_limit(limit(store => 'memory')) },
-    qq{zone "z" in $conf:}, 'has store=memory, which this version does not have yet');
-refused('store=memory without any Redis', { location => limit(store => 'memory') },
-    'has store=memory, which this version does not have yet');
-refused('a limit without store= where every Redis has a name',
-    { http => $redis =~ s/;$/ name=other;/r, location => limit() },
-    qq{zone "z" in $conf:}, 'has no Redis', 'sliding_limit_redis redis://');
+accepted('store=memory', with_limit(limit(store => 'memory')));
+accepted('store=memory without any Redis', location => limit(store => 'memory'));
+accepted('a limit without store= where every Redis has a name', http => $other_redis, location => limit());
+
+# ---- sliding_limit_memory
+
+accepted("sliding_limit_memory $_", http => "sliding_limit_memory $_;", location => limit())
+    for '64k', '65536', '1m', '16M', '128m';
+refused("sliding_limit_memory $_", { http => "sliding_limit_memory $_;", location => limit() },
+    qq{invalid memory "$_", must be a size of at least 64k, for example 16m})
+    for '0', '63k', '65535', '-1', 'abc', '16mb', '1.5m', '16x';
 
 # ---- where directives may stand
 
 my %good = (
     sliding_limit => limit(),
     sliding_limit_redis => $redis,
+    sliding_limit_memory => 'sliding_limit_memory 1m;',
     sliding_limit_on_error => 'sliding_limit_on_error pass;',
     sliding_limit_status => 'sliding_limit_status 429;',
     sliding_limit_log_level => 'sliding_limit_log_level warn;',
@@ -470,8 +474,8 @@ my %good = (
 
 for my $directive (sort keys %good) {
     my $line = $good{$directive};
-    my $is_redis = $directive eq 'sliding_limit_redis';
-    my $http = $is_redis ? '' : $redis;
+    my $is_of_http = $directive =~ /_(?:redis|memory)$/;
+    my $http = $directive eq 'sliding_limit_redis' ? '' : $redis;
     my $not_allowed = qq{"$directive" directive is not allowed here};
 
     accepted("$directive in http", http => "$http $line");
@@ -479,7 +483,7 @@ for my $directive (sort keys %good) {
     for my $level (qw(server location)) {
         my %config = (http => $http, $level => $line);
 
-        $is_redis ? refused("$directive in $level", \%config, $not_allowed)
+        $is_of_http ? refused("$directive in $level", \%config, $not_allowed)
             : accepted("$directive in $level", %config);
     }
 
@@ -496,14 +500,16 @@ for my $directive (sort keys %good) {
     refused("$directive without value", { http => "$http $directive;" },
         qq{invalid number of arguments in "$directive"});
 
-    next if $is_redis;
+    next if $directive eq 'sliding_limit_redis';
 
-    for my $level (qw(http server location)) {
+    for my $level ($is_of_http ? 'http' : qw(http server location)) {
         my %config = (http => $http);
         $config{$level} .= " $line $line";
 
         refused("$directive twice in $level", \%config, qq{"$directive" directive is duplicate});
     }
+
+    next if $is_of_http;
 
     accepted("$directive at every level", http => "$http $line", server => $line,
         location => $line);

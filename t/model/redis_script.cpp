@@ -34,6 +34,8 @@ namespace {
 
 using namespace sl_model;
 
+const Store kRedis{false, 3, 128};
+
 struct FreeReply {
     void operator()(redisReply *reply) const { freeReplyObject(reply); }
 };
@@ -269,7 +271,8 @@ class Test {
             Round next;
 
             if (i < rounds && failed < 1) {
-                next = Planner(mix, next_key_, seed_ << 32 | ++rounds_).plan();
+                next = Planner(mix, kRedis, next_key_, seed_ << 32 | ++rounds_)
+                           .plan();
                 next_key_ += mix.keys;
                 send(next);
             }
@@ -408,14 +411,6 @@ class Test {
                   + " limits");
     }
 };
-
-uint64_t number_from_environment(const char *name, uint64_t otherwise)
-{
-    const char *value = getenv(name);
-
-    return value != nullptr && *value != '\0' ? strtoull(value, nullptr, 10)
-                                              : otherwise;
-}
 
 std::string contents_of(const char *path)
 {

@@ -9,6 +9,7 @@
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
@@ -319,5 +320,13 @@ class Tap {
     int count_ = 0;
     bool all_ok_ = true;
 };
+
+inline uint64_t number_from_environment(const char *name, uint64_t otherwise)
+{
+    const char *value = getenv(name);
+
+    return value != nullptr && *value != '\0' ? strtoull(value, nullptr, 10)
+                                              : otherwise;
+}
 
 }  // namespace sl_model

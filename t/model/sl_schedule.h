@@ -84,6 +84,18 @@ struct Mix {
     Checks checks = Checks::kAll;
 };
 
+/* In what a store may differ from the model. */
+struct Store {
+    /* Its clock never steps back or stands still: so no two requests have the
+     * same time. */
+    bool is_monotonic;
+
+    /* How many refused requests of one key it remembers, if they count, for
+     * sure: so many times max, and so many more. */
+    int64_t remembers_of_max;
+    int64_t remembers_more;
+};
+
 struct Key {
     /* With the usual max, and a cost of 0. */
     Limit limit;
@@ -91,7 +103,7 @@ struct Key {
     bool has_tiers;
 
     /*
-     * Of a log that counts refused requests the script forgets the oldest ones
+     * Of a log that counts refused requests a store forgets the oldest ones
      * when they get too many. With the same max all the time no decision and
      * no wait may change by that, but less seems to be used.
      */
@@ -127,8 +139,9 @@ struct Round {
 /* Makes a round: its requests, and what the model says to them. */
 class Planner {
   public:
-    Planner(const Mix &mix, int first_key, uint64_t seed)
-        : mix_(mix), random_(seed), now_(1800000000 * kSecond), wait_(0)
+    Planner(const Mix &mix, const Store &store, int first_key, uint64_t seed)
+        : mix_(mix), store_(store), random_(seed), now_(1800000000 * kSecond),
+          wait_(0)
     {
         now_ += random_.below(1000000 * kSecond);
         round_.mix = &mix;
@@ -185,6 +198,7 @@ class Planner {
     };
 
     const Mix &mix_;
+    const Store &store_;
     Random random_;
     Round round_{};
     Model model_;
@@ -342,6 +356,12 @@ class Planner {
                            : limit.max;
     }
 
+    size_t remembered(const Limit &limit) const
+    {
+        return static_cast<size_t>(store_.remembers_of_max * limit.max
+                                   + store_.remembers_more);
+    }
+
     /* Every id is one request's, as in real life. */
     uint64_t new_id() { return round_.calls.size() + 1; }
 
@@ -360,7 +380,13 @@ class Planner {
                        + random_.below(static_cast<int64_t>(keys.size())));
         }
 
+        int64_t before = now_;
+
         pass_time();
+
+        if (store_.is_monotonic && now_ <= before) {
+            now_ = before + 1;
+        }
 
         Call call{};
 
@@ -384,7 +410,7 @@ class Planner {
             if (size == 0) {
                 key.may_forget = false;
             } else if (limit.counts_refused && limit.buckets == 0
-                       && size + 1 > static_cast<size_t>(3 * limit.max + 128))
+                       && size + 1 > remembered(limit))
             {
                 key.may_forget = true;
             }

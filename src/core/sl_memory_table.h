@@ -1,0 +1,139 @@
+/*
+ * Counts in a piece of memory that several processes share: the embedded
+ * store without locks, clocks or nginx. Whoever calls holds a lock and brings
+ * the time.
+ *
+ * Decisions are those of lua/sliding_window.lua: the same limits, asked in the
+ * same order at the same times, are answered alike.
+ *
+ * The memory is cells of 64 bytes. A key takes one, and its counted requests
+ * blocks of one cell each: seven requests, or three where they cost something
+ * else than 1. Positions are cell numbers, so the memory may lie elsewhere in
+ * every process.
+ *
+ * A process may be killed in the middle of a change. Whoever comes next is
+ * told by the mark it left (see Change), and everything is rebuilt from the
+ * keys and their blocks: what was being counted is counted or not, all else
+ * stays.
+ */
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "sl_decision.h"
+
+namespace sl {
+
+/* One limit of a request, for this table. */
+struct TableLimit {
+    std::string_view zone;
+    std::string_view key;
+    int64_t window_us;
+    int64_t max;      /* at least 1 */
+    int64_t cost;     /* at most max; 0 only looks */
+    unsigned buckets; /* 0: a log */
+    bool counts_refused;
+    bool dry_run;
+};
+
+struct TableStats {
+    uint64_t cells; /* in all */
+    uint64_t free_cells;
+    uint64_t keys;
+
+    /* Keys that had to leave before their time, for want of memory. */
+    uint64_t evictions;
+
+    /* Times that a killed process left a change half done. */
+    uint64_t recoveries;
+};
+
+class MemoryTable {
+  public:
+    static constexpr size_t kSmallestMemory = 32 * 1024;
+    static constexpr size_t kSecretSize = 16;
+
+    /*
+     * Makes a table of `size` bytes, at least kSmallestMemory, aligned to 64.
+     * The secret keeps clients from choosing keys that collide.
+     */
+    static void format(void *memory, size_t size,
+                       const uint8_t (&secret)[kSecretSize]) noexcept;
+
+    /* A table that has been formatted, perhaps by another process. */
+    explicit MemoryTable(void *memory) noexcept;
+
+    /*
+     * Decides about a request, and counts it. `*time_us` is what identifies
+     * what was counted. False if there is no memory left to count it in.
+     */
+    bool ask(const TableLimit *limits, size_t count, int64_t now_us,
+             LimitState *states, int64_t *time_us) noexcept;
+
+    /* Takes back what was counted at that time. */
+    void take_back(const TableLimit *limits, size_t count,
+                   int64_t time_us) noexcept;
+
+    TableStats stats() const noexcept;
+
+    /* As if a process had been killed in the middle of a change. For tests. */
+    void leave_half_done() noexcept;
+
+  private:
+    using CellNumber = uint32_t;
+
+    struct Header;
+    struct Key;
+    struct Block;
+    struct Name;
+    struct Asked;
+    class Change;
+    class Cursor;
+
+    static size_t header_cells() noexcept;
+    Header &header() const noexcept;
+    CellNumber *slots() const noexcept;
+    CellNumber &slot_of(const Name &name) const noexcept;
+    Key &key_at(CellNumber number) const noexcept;
+    Block &block_at(CellNumber number) const noexcept;
+
+    void read(const TableLimit &limit, Asked *asked) noexcept;
+    void count(const TableLimit &limit, Asked *asked) noexcept;
+    int64_t leaves(const TableLimit &limit, const Asked &asked,
+                   int64_t amount) const noexcept;
+
+    void append(Key &key, int64_t stamp, int64_t cost, bool is_bucket) noexcept;
+    void drop_expired(Key &key, int64_t last_expired) noexcept;
+    void drop_first(Key &key) noexcept;
+    void take_back(Key &key, int64_t stamp, int64_t cost) noexcept;
+    void trim(Key &key) noexcept;
+
+    Name name_of(const TableLimit &limit, bool of_refused) const noexcept;
+    CellNumber find(const Name &name) const noexcept;
+    CellNumber add_key(const Name &name, int64_t window_us) noexcept;
+    void remove_key(CellNumber number) noexcept;
+    void touch(CellNumber number) noexcept;
+    void move_to(CellNumber number, unsigned list) noexcept;
+    void link_newest(CellNumber number) noexcept;
+    void unlink(CellNumber number) noexcept;
+
+    CellNumber take_cell() noexcept;
+    void give_cell(CellNumber number) noexcept;
+    void give_chain(Key &key) noexcept;
+    static bool is_asked(CellNumber number, const Asked *asked,
+                         size_t count) noexcept;
+    bool make_room(uint32_t cells, const Asked *asked, size_t count) noexcept;
+    void expire_idle(unsigned list) noexcept;
+    bool is_expired(CellNumber number) const noexcept;
+    bool goes_before(CellNumber a, CellNumber b) const noexcept;
+
+    void recover() noexcept;
+    void recover_key(CellNumber number) noexcept;
+
+    uint8_t *memory_;
+};
+
+}  // namespace sl

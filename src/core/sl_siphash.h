@@ -1,0 +1,18 @@
+/* SipHash-2-4 with 128 bits of output, for names that nobody can make collide.
+ */
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace sl {
+
+constexpr size_t kSipHashKeySize = 16;
+constexpr size_t kSipHashSize = 16;
+
+void siphash128(std::string_view text, const uint8_t (&key)[kSipHashKeySize],
+                uint8_t (&hash)[kSipHashSize]) noexcept;
+
+}  // namespace sl
