@@ -17,6 +17,7 @@ sub nginx_for {
     my ($redis_port, %with) = @_;
     my $on_error = delete $with{on_error} || 'pass';
     my $timeout = delete $with{timeout} || '100ms';
+    my $connect_timeout = delete $with{connect_timeout} || '200ms';
 
     return start_nginx(<<"END", workers => 2,
     sliding_limit_on_error $on_error;
@@ -24,7 +25,7 @@ sub nginx_for {
     location /count { sliding_limit zone=count max=5 window=600s key=\$arg_k; empty_gif; }
     location /load { sliding_limit zone=load max=1000000 window=60s key=\$arg_k; empty_gif; }
 END
-        http => "sliding_limit_redis redis://127.0.0.1:$redis_port timeout=$timeout connect_timeout=200ms;", %with);
+        http => "sliding_limit_redis redis://127.0.0.1:$redis_port timeout=$timeout connect_timeout=$connect_timeout;", %with);
 }
 
 sub status_of { (get($_[0]->port, $_[1]))[1]{'x-status'} // 'no answer' }
@@ -248,7 +249,7 @@ subtest 'SCRIPT FLUSH: loaded again, every request counted once' => sub {
 
 subtest 'CLIENT KILL: the connection is replaced, quietly' => sub {
     my $redis = start_redis();
-    my $nginx = nginx_for($redis->port);
+    my $nginx = nginx_for($redis->port, timeout => '5s', connect_timeout => '5s');
 
     sleep 1.2;
     my @answers = under_load($nginx, 3, sub { $redis->cli('CLIENT', 'KILL', 'TYPE', 'normal') });

@@ -199,6 +199,7 @@ struct MemoryTable::Asked {
     int64_t now_us;
     int64_t used;
     bool admits;
+    bool is_counted;
 };
 
 /* Among those that are being asked about. */
@@ -399,25 +400,32 @@ bool MemoryTable::ask(const TableLimit *limits, size_t count, int64_t now_us,
         admitted = admitted && (asked[i].admits || limits[i].dry_run);
     }
 
-    /* a key and a block for each, if they are not there */
-    if (!make_room(static_cast<uint32_t>(2 * count), asked, count)) {
+    uint32_t needed = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        asked[i].is_counted = asked[i].admits ? admitted && limits[i].cost > 0
+                                              : limits[i].counts_refused;
+
+        /* a key and a block, if they are not there */
+        needed += asked[i].is_counted ? 2 : 0;
+    }
+
+    if (!make_room(needed, asked, count)) {
         return false;
     }
 
     for (size_t i = 0; i < count; i++) {
         const TableLimit &limit = limits[i];
         Asked &a = asked[i];
-        bool is_counted =
-            a.admits ? admitted && limit.cost > 0 : limit.counts_refused;
 
-        if (is_counted) {
+        if (a.is_counted) {
             this->count(limit, &a);
         }
 
         int64_t amount = a.admits ? 1 : a.used + limit.cost - limit.max;
         int64_t when = leaves(limit, a, amount);
 
-        states[i] = LimitState{a.admits, a.admits && is_counted, a.used,
+        states[i] = LimitState{a.admits, a.admits && a.is_counted, a.used,
                                when != 0 ? when - now_us : kNoWait};
     }
 
