@@ -88,14 +88,19 @@ ngx_int_t MemoryStore::init(ngx_shm_zone_t *zone, void *) noexcept
         return NGX_OK;
     }
 
-    size_t size = static_cast<size_t>(pool->end - pool->start) / ngx_pagesize
-                  * ngx_pagesize;
+    /* all pages that there are: nobody else takes any */
+    size_t size = pool->pfree * ngx_pagesize;
     uint8_t secret[MemoryTable::kSecretSize];
 
-    pool->log_nomem = 0;
-    pool->data = ngx_slab_alloc(pool, size);
+    pool->data = size >= MemoryTable::kSmallestMemory
+                     ? ngx_slab_alloc(pool, size)
+                     : nullptr;
 
     if (pool->data == nullptr) {
+        ngx_log_error(NGX_LOG_EMERG, zone->shm.log, 0,
+                      "sliding_limit: sliding_limit_memory of %uzk is too "
+                      "small for this system",
+                      zone->shm.size / 1024);
         return NGX_ERROR;
     }
 

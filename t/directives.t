@@ -451,7 +451,7 @@ accepted('a limit without store= where every Redis has a name', http => $other_r
 # ---- sliding_limit_memory
 
 accepted("sliding_limit_memory $_", http => "sliding_limit_memory $_;", location => limit())
-    for '64k', '65536', '1m', '16M', '128m';
+    for '64k', '65536', '572k', '1260k', '1944k', '1m', '16M', '128m', '191m';
 refused("sliding_limit_memory $_", { http => "sliding_limit_memory $_;", location => limit() },
     qq{invalid memory "$_", must be a size of at least 64k, for example 16m})
     for '0', '63k', '65535', '-1', 'abc', '16mb', '1.5m', '16x';

@@ -69,23 +69,26 @@ int64_t width_of(const TableLimit &limit)
     return (limit.window_us + limit.buckets - 1) / limit.buckets;
 }
 
-/* What an entry of that time bears: the time itself, or its bucket's number. */
+/*
+ * What an entry of that time bears: the time itself, or its bucket's number,
+ * counted from 1 because 0 is what has not been written.
+ */
 int64_t stamp_of(const TableLimit &limit, int64_t time_us)
 {
-    return limit.buckets ? time_us / width_of(limit) : time_us;
+    return limit.buckets ? time_us / width_of(limit) + 1 : time_us;
 }
 
 /* When an entry leaves the window; a bucket does as a whole. */
 int64_t leaves_at(const TableLimit &limit, int64_t stamp)
 {
-    return limit.buckets ? (stamp + limit.buckets + 1) * width_of(limit)
+    return limit.buckets ? (stamp + limit.buckets) * width_of(limit)
                          : stamp + limit.window_us;
 }
 
 /* The latest stamp that has left it by now. */
 int64_t last_expired(const TableLimit &limit, int64_t now_us)
 {
-    return limit.buckets ? now_us / width_of(limit) - limit.buckets - 1
+    return limit.buckets ? now_us / width_of(limit) - limit.buckets
                          : now_us - limit.window_us;
 }
 
@@ -655,10 +658,12 @@ void MemoryTable::drop_first(Key &key) noexcept
         const Block &block = block_at(number);
         bool is_last = number == key.last_block;
 
-        key.used -= block.cost(key.first_position);
-        key.first_position++;
+        uint8_t next = key.first_position + 1;
 
-        if (key.first_position < (is_last ? key.last_position : block.size())) {
+        key.used -= block.cost(key.first_position);
+
+        if (next < (is_last ? key.last_position : block.size())) {
+            key.first_position = next;
             continue;
         }
 
@@ -683,33 +688,49 @@ void MemoryTable::drop_first(Key &key) noexcept
  */
 void MemoryTable::take_back(Key &key, int64_t stamp, int64_t cost) noexcept
 {
-    for (CellNumber n = key.first_block; n != kNone; n = block_at(n).next) {
-        Block &block = block_at(n);
-        bool is_last = n == key.last_block;
-        uint8_t begin = n == key.first_block ? key.first_position : 0;
-        uint8_t end = is_last ? key.last_position : block.size();
+    /* it is nearly always one of the newest */
+    if (key.last_block == kNone
+        || take_back_in(key, key.last_block, stamp, cost)) {
+        return;
+    }
 
-        for (uint8_t i = begin; i < end; i++) {
-            int64_t counted = block.cost(i);
-
-            if (block.stamp(i) != stamp || counted == 0) {
-                continue;
-            }
-
-            int64_t amount = cost < counted ? cost : counted;
-
-            key.used -= amount;
-
-            if (block.tag == Tag::kOnes) {
-                block.ones[i] = -stamp;
-            } else {
-                block.weighted[i].cost -= amount;
-            }
-
-            trim(key);
+    for (CellNumber n = key.first_block; n != key.last_block;
+         n = block_at(n).next) {
+        if (take_back_in(key, n, stamp, cost)) {
             return;
         }
     }
+}
+
+bool MemoryTable::take_back_in(Key &key, CellNumber number, int64_t stamp,
+                               int64_t cost) noexcept
+{
+    Block &block = block_at(number);
+    uint8_t begin = number == key.first_block ? key.first_position : 0;
+    uint8_t end = number == key.last_block ? key.last_position : block.size();
+
+    for (uint8_t i = begin; i < end; i++) {
+        int64_t counted = block.cost(i);
+
+        if (block.stamp(i) != stamp || counted == 0) {
+            continue;
+        }
+
+        int64_t amount = cost < counted ? cost : counted;
+
+        key.used -= amount;
+
+        if (block.tag == Tag::kOnes) {
+            block.ones[i] = -stamp;
+        } else {
+            block.weighted[i].cost -= amount;
+        }
+
+        trim(key);
+        return true;
+    }
+
+    return false;
 }
 
 /* Entries at both ends that count nothing any more. */
@@ -746,6 +767,7 @@ MemoryTable::CellNumber MemoryTable::add_key(const Name &name,
     memset(static_cast<void *>(&key), 0, sizeof(key));
     key.name = name;
     key.list = list_of(window_us);
+    in_this_order();
     key.tag = Tag::kKey;
 
     CellNumber &slot = slot_of(name);
@@ -975,6 +997,9 @@ void MemoryTable::recover() noexcept
     memset(h.oldest, 0, sizeof(h.oldest));
     memset(slots(), 0, (size_t{h.hash_mask} + 1) * sizeof(CellNumber));
 
+    /* of one who was killed while doing this */
+    unmark_reached();
+
     for (CellNumber n = h.first_cell; n < h.cell_count; n++) {
         if (key_at(n).tag == Tag::kKey) {
             recover_key(n);
@@ -982,14 +1007,27 @@ void MemoryTable::recover() noexcept
     }
 
     for (CellNumber n = h.first_cell; n < h.cell_count; n++) {
-        Block &cell = block_at(n);
+        Tag tag = block_at(n).tag;
 
-        if (cell.tag == Tag::kReachedOnes) {
-            cell.tag = Tag::kOnes;
-        } else if (cell.tag == Tag::kReachedWeighted) {
-            cell.tag = Tag::kWeighted;
-        } else if (cell.tag != Tag::kKey) {
+        if (tag != Tag::kKey && tag != Tag::kReachedOnes
+            && tag != Tag::kReachedWeighted)
+        {
             give_cell(n);
+        }
+    }
+
+    unmark_reached();
+}
+
+void MemoryTable::unmark_reached() noexcept
+{
+    for (CellNumber n = header().first_cell; n < header().cell_count; n++) {
+        Tag &tag = block_at(n).tag;
+
+        if (tag == Tag::kReachedOnes) {
+            tag = Tag::kOnes;
+        } else if (tag == Tag::kReachedWeighted) {
+            tag = Tag::kWeighted;
         }
     }
 }
@@ -1021,6 +1059,12 @@ void MemoryTable::recover_key(CellNumber number) noexcept
 
         while (end < block.size() && block.stamp(end) != 0) {
             end++;
+        }
+
+        /* whatever it was: to count what has expired does no harm */
+        if (position >= block.size()) {
+            position = 0;
+            key.first_position = 0;
         }
 
         for (; position < end; position++) {

@@ -109,6 +109,8 @@ class MemoryTable {
     void drop_expired(Key &key, int64_t last_expired) noexcept;
     void drop_first(Key &key) noexcept;
     void take_back(Key &key, int64_t stamp, int64_t cost) noexcept;
+    bool take_back_in(Key &key, CellNumber number, int64_t stamp,
+                      int64_t cost) noexcept;
     void trim(Key &key) noexcept;
 
     Name name_of(const TableLimit &limit, bool of_refused) const noexcept;
@@ -132,6 +134,7 @@ class MemoryTable {
 
     void recover() noexcept;
     void recover_key(CellNumber number) noexcept;
+    void unmark_reached() noexcept;
 
     uint8_t *memory_;
 };
