@@ -37,7 +37,7 @@ void forget_count(AppliedLimit *applied)
 {
     LimitState &state = applied->verdict.state;
 
-    applied->is_counted = false;
+    state.is_counted = false;
     state.used -= applied->cost;
 
     if (state.used == 0) {
@@ -110,8 +110,8 @@ Check *Check::find_or_create(ngx_http_request_t *r) noexcept
 
 Check::Check(ngx_http_request_t *r) noexcept
     : r_(r), pending_(nullptr), answered_(false), outcome_(Outcome::kNone),
-      applied_(), question_(), question_size_(0), started_us_(0), spent_us_(0),
-      has_id_(false), id_()
+      applied_(), first_here_(0), first_open_(0), question_(),
+      question_size_(0), started_us_(0), spent_us_(0), has_id_(false), id_()
 {}
 
 /* The request ends: its memory goes, the question may still be under way. */
@@ -310,7 +310,6 @@ void Check::conclude(const Answer &answer) noexcept
             asked.verdict.state = answer.states[i];
             asked.answered_by = asked.limit->zone->store;
             asked.at = ngx_current_msec;
-            asked.is_counted = asked.verdict.state.is_counted;
             asked.counted_at_us = answer.time_us;
         }
     }
@@ -359,8 +358,8 @@ void Check::raise_outcome(Outcome outcome) noexcept
     outcome_ = ngx_max(outcome_, outcome);
 
     if (is_refused() && !was_refused) {
-        take_back([](const AppliedLimit &applied) { return !applied.is_past; });
-        make_final();
+        take_back(first_here_, [](const AppliedLimit &) { return true; });
+        first_open_ = applied_.nelts;
     }
 }
 
@@ -372,35 +371,26 @@ void Check::raise_outcome(Outcome outcome) noexcept
  */
 void Check::enter_location() noexcept
 {
-    for (ngx_uint_t i = 0; i < applied_.nelts; i++) {
-        applied()[i].is_past = true;
-    }
+    first_here_ = applied_.nelts;
 }
 
 void Check::settle(ngx_uint_t status) noexcept
 {
-    take_back([status](const AppliedLimit &applied) {
-        return applied.limit->count_status != nullptr && !applied.is_final
+    take_back(first_open_, [status](const AppliedLimit &applied) {
+        return applied.limit->count_status != nullptr
                && !counts_with(applied, status);
     });
-    make_final();
-}
-
-void Check::make_final() noexcept
-{
-    for (ngx_uint_t i = 0; i < applied_.nelts; i++) {
-        applied()[i].is_final = true;
-    }
+    first_open_ = applied_.nelts;
 }
 
 /* One call for all that one question has counted. */
 template <typename Predicate>
-void Check::take_back(Predicate is_to_go) noexcept
+void Check::take_back(ngx_uint_t first_index, Predicate is_to_go) noexcept
 {
-    for (ngx_uint_t i = 0; i < applied_.nelts; i++) {
+    for (ngx_uint_t i = first_index; i < applied_.nelts; i++) {
         const AppliedLimit &first = applied()[i];
 
-        if (!first.is_counted || !is_to_go(first)) {
+        if (!first.verdict.state.is_counted || !is_to_go(first)) {
             continue;
         }
 
@@ -410,8 +400,8 @@ void Check::take_back(Predicate is_to_go) noexcept
         for (ngx_uint_t j = i; j < applied_.nelts; j++) {
             AppliedLimit &other = applied()[j];
 
-            if (query.count < kMaxLimits && other.is_counted && is_to_go(other)
-                && other.answered_by == first.answered_by
+            if (query.count < kMaxLimits && other.verdict.state.is_counted
+                && is_to_go(other) && other.answered_by == first.answered_by
                 && other.counted_at_us == first.counted_at_us)
             {
                 query.limits[query.count++] = to_query(other);

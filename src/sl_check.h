@@ -53,15 +53,8 @@ struct AppliedLimit {
     /* When, in nginx's milliseconds. */
     ngx_msec_t at;
 
-    /* It is counted, and when, by the store's clock. */
-    bool is_counted;
+    /* If it is counted: when, by the store's clock. */
     int64_t counted_at_us;
-
-    /* It belongs to a location that the request has been redirected from. */
-    bool is_past;
-
-    /* Whether it counts is settled. */
-    bool is_final;
 };
 
 class Check final : public AnswerReceiver {
@@ -131,9 +124,8 @@ class Check final : public AnswerReceiver {
     void fail(bool is_dry_run) noexcept;
     void raise_outcome(Outcome outcome) noexcept;
     void enter_location() noexcept;
-    void make_final() noexcept;
     template <typename Predicate>
-    void take_back(Predicate is_to_go) noexcept;
+    void take_back(ngx_uint_t first, Predicate is_to_go) noexcept;
     void abandon_question() noexcept;
     void wait() noexcept;
     void resume() noexcept;
@@ -151,7 +143,12 @@ class Check final : public AnswerReceiver {
     bool answered_;
     Outcome outcome_;
 
-    ngx_array_t applied_; /* AppliedLimit */
+    ngx_array_t applied_; /* AppliedLimit, in the order they were met */
+
+    /* Index of the first one of the location that the request is in now, and
+     * of the first one of which it is open whether it counts. */
+    ngx_uint_t first_here_;
+    ngx_uint_t first_open_;
 
     /* Indexes of those that the last question is about. */
     ngx_uint_t question_[kMaxLimits];

@@ -19,17 +19,6 @@ ngx_slab_pool_t *pool_of(ngx_shm_zone_t *zone)
     return reinterpret_cast<ngx_slab_pool_t *>(zone->shm.addr);
 }
 
-void to_table(const Query &query, TableLimit *limits)
-{
-    for (size_t i = 0; i < query.count; i++) {
-        const LimitQuery &limit = query.limits[i];
-
-        limits[i] = TableLimit{
-            limit.zone, limit.key,     limit.window_us,      limit.max,
-            limit.cost, limit.buckets, limit.counts_refused, limit.dry_run};
-    }
-}
-
 }  // namespace
 
 /*
@@ -113,15 +102,12 @@ ngx_int_t MemoryStore::init(ngx_shm_zone_t *zone, void *) noexcept
 PendingQuestion *MemoryStore::ask(const Query &query, AnswerReceiver &,
                                   Answer *answer) noexcept
 {
-    TableLimit limits[kMaxLimits];
     uint64_t evictions;
-
-    to_table(query, limits);
 
     {
         Locked table(zone_);
 
-        answer->known = table->ask(limits, query.count, monotonic_us(),
+        answer->known = table->ask(query.limits, query.count, monotonic_us(),
                                    answer->states, &answer->time_us);
         evictions = table->stats().evictions;
     }
@@ -135,11 +121,7 @@ PendingQuestion *MemoryStore::ask(const Query &query, AnswerReceiver &,
 
 void MemoryStore::take_back(const Query &query, int64_t time_us) noexcept
 {
-    TableLimit limits[kMaxLimits];
-
-    to_table(query, limits);
-
-    Locked(zone_)->take_back(limits, query.count, time_us);
+    Locked(zone_)->take_back(query.limits, query.count, time_us);
 }
 
 void MemoryStore::report(uint64_t evictions, bool is_full) noexcept

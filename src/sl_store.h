@@ -10,32 +10,9 @@
 #include <string_view>
 
 #include "core/sl_decision.h"
+#include "core/sl_limit_query.h"
 
 namespace sl {
-
-/* One limit of a request, as the store needs to know it. */
-struct LimitQuery {
-    std::string_view zone;
-    std::string_view key;
-    int64_t window_us;
-    int64_t max;  /* at least 1 */
-    int64_t cost; /* at most max; 0 only looks */
-
-    /* Parts of the window that are counted as wholes; 0: every request. */
-    unsigned buckets;
-
-    /* Requests that the limit refuses count, too. */
-    bool counts_refused;
-
-    /* It does not keep the request from passing. */
-    bool dry_run;
-
-    /*
-     * The count is final only when the response is known. If the answer comes
-     * too late for anybody to receive it, the store takes it back by itself.
-     */
-    bool provisional;
-};
 
 /* Lives only during the call it is given to. */
 struct Query {

@@ -64,7 +64,7 @@ bool is_of_regulars(unsigned list)
 }
 
 /* Of one bucket: all of them are at least a window. */
-int64_t width_of(const TableLimit &limit)
+int64_t width_of(const LimitQuery &limit)
 {
     return (limit.window_us + limit.buckets - 1) / limit.buckets;
 }
@@ -73,20 +73,20 @@ int64_t width_of(const TableLimit &limit)
  * What an entry of that time bears: the time itself, or its bucket's number,
  * counted from 1 because 0 is what has not been written.
  */
-int64_t stamp_of(const TableLimit &limit, int64_t time_us)
+int64_t stamp_of(const LimitQuery &limit, int64_t time_us)
 {
     return limit.buckets ? time_us / width_of(limit) + 1 : time_us;
 }
 
 /* When an entry leaves the window; a bucket does as a whole. */
-int64_t leaves_at(const TableLimit &limit, int64_t stamp)
+int64_t leaves_at(const LimitQuery &limit, int64_t stamp)
 {
     return limit.buckets ? (stamp + limit.buckets) * width_of(limit)
                          : stamp + limit.window_us;
 }
 
 /* The latest stamp that has left it by now. */
-int64_t last_expired(const TableLimit &limit, int64_t now_us)
+int64_t last_expired(const LimitQuery &limit, int64_t now_us)
 {
     return limit.buckets ? now_us / width_of(limit) - limit.buckets
                          : now_us - limit.window_us;
@@ -218,18 +218,25 @@ bool MemoryTable::is_asked(CellNumber number, const Asked *asked,
     return false;
 }
 
-/* Leaves a mark while the memory is in between two states. */
+/*
+ * Leaves a mark while the memory is in between two states. Whoever finds one
+ * puts things right first.
+ */
 class MemoryTable::Change {
   public:
-    explicit Change(Header &header) noexcept : header_(header)
+    explicit Change(MemoryTable &table) noexcept : header_(table.header())
     {
+        if (header_.in_change.load(std::memory_order_acquire)) {
+            table.recover();
+        }
+
         header_.in_change.store(1, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
+        in_this_order();
     }
 
     ~Change()
     {
-        std::atomic_signal_fence(std::memory_order_seq_cst);
+        in_this_order();
         header_.in_change.store(0, std::memory_order_release);
     }
 
@@ -374,17 +381,13 @@ MemoryTable::MemoryTable(void *memory) noexcept
 
 /* ---- questions ---- */
 
-bool MemoryTable::ask(const TableLimit *limits, size_t count, int64_t now_us,
+bool MemoryTable::ask(const LimitQuery *limits, size_t count, int64_t now_us,
                       LimitState *states, int64_t *time_us) noexcept
 {
     Asked asked[kMaxLimits];
     bool admitted = true;
 
-    if (header().in_change.load(std::memory_order_acquire)) {
-        recover();
-    }
-
-    Change change(header());
+    Change change(*this);
 
     if (now_us <= header().last_time_us) {
         now_us = header().last_time_us + 1;
@@ -418,7 +421,7 @@ bool MemoryTable::ask(const TableLimit *limits, size_t count, int64_t now_us,
     }
 
     for (size_t i = 0; i < count; i++) {
-        const TableLimit &limit = limits[i];
+        const LimitQuery &limit = limits[i];
         Asked &a = asked[i];
 
         if (a.is_counted) {
@@ -435,7 +438,7 @@ bool MemoryTable::ask(const TableLimit *limits, size_t count, int64_t now_us,
     return true;
 }
 
-MemoryTable::Name MemoryTable::name_of(const TableLimit &limit,
+MemoryTable::Name MemoryTable::name_of(const LimitQuery &limit,
                                        bool of_refused) const noexcept
 {
     /* what must not be mixed up has a secret of its own */
@@ -470,7 +473,7 @@ MemoryTable::CellNumber MemoryTable::find(const Name &name) const noexcept
     return number;
 }
 
-void MemoryTable::read(const TableLimit &limit, Asked *asked) noexcept
+void MemoryTable::read(const LimitQuery &limit, Asked *asked) noexcept
 {
     asked->used = 0;
     asked->name = name_of(limit, false);
@@ -497,7 +500,7 @@ void MemoryTable::read(const TableLimit &limit, Asked *asked) noexcept
  * When `amount` of what is used will have left; 0 if nothing is. After many
  * blocks that is too early, and whoever comes back then is told the rest.
  */
-int64_t MemoryTable::leaves(const TableLimit &limit, const Asked &asked,
+int64_t MemoryTable::leaves(const LimitQuery &limit, const Asked &asked,
                             int64_t amount) const noexcept
 {
     Cursor counted(*this, asked.key);
@@ -532,7 +535,7 @@ int64_t MemoryTable::leaves(const TableLimit &limit, const Asked &asked,
     return leaves_at(limit, last);
 }
 
-void MemoryTable::count(const TableLimit &limit, Asked *asked) noexcept
+void MemoryTable::count(const LimitQuery &limit, Asked *asked) noexcept
 {
     bool is_refused = !asked->admits && limit.buckets == 0;
     CellNumber &number = is_refused ? asked->refused_key : asked->key;
@@ -562,14 +565,10 @@ void MemoryTable::count(const TableLimit &limit, Asked *asked) noexcept
     }
 }
 
-void MemoryTable::take_back(const TableLimit *limits, size_t count,
+void MemoryTable::take_back(const LimitQuery *limits, size_t count,
                             int64_t time_us) noexcept
 {
-    if (header().in_change.load(std::memory_order_acquire)) {
-        recover();
-    }
-
-    Change change(header());
+    Change change(*this);
 
     for (size_t i = 0; i < count; i++) {
         CellNumber number = find(name_of(limits[i], false));

@@ -21,23 +21,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "sl_decision.h"
+#include "sl_limit_query.h"
 
 namespace sl {
-
-/* One limit of a request, for this table. */
-struct TableLimit {
-    std::string_view zone;
-    std::string_view key;
-    int64_t window_us;
-    int64_t max;      /* at least 1 */
-    int64_t cost;     /* at most max; 0 only looks */
-    unsigned buckets; /* 0: a log */
-    bool counts_refused;
-    bool dry_run;
-};
 
 struct TableStats {
     uint64_t cells; /* in all */
@@ -70,11 +58,11 @@ class MemoryTable {
      * Decides about a request, and counts it. `*time_us` is what identifies
      * what was counted. False if there is no memory left to count it in.
      */
-    bool ask(const TableLimit *limits, size_t count, int64_t now_us,
+    bool ask(const LimitQuery *limits, size_t count, int64_t now_us,
              LimitState *states, int64_t *time_us) noexcept;
 
     /* Takes back what was counted at that time. */
-    void take_back(const TableLimit *limits, size_t count,
+    void take_back(const LimitQuery *limits, size_t count,
                    int64_t time_us) noexcept;
 
     TableStats stats() const noexcept;
@@ -100,9 +88,9 @@ class MemoryTable {
     Key &key_at(CellNumber number) const noexcept;
     Block &block_at(CellNumber number) const noexcept;
 
-    void read(const TableLimit &limit, Asked *asked) noexcept;
-    void count(const TableLimit &limit, Asked *asked) noexcept;
-    int64_t leaves(const TableLimit &limit, const Asked &asked,
+    void read(const LimitQuery &limit, Asked *asked) noexcept;
+    void count(const LimitQuery &limit, Asked *asked) noexcept;
+    int64_t leaves(const LimitQuery &limit, const Asked &asked,
                    int64_t amount) const noexcept;
 
     void append(Key &key, int64_t stamp, int64_t cost, bool is_bucket) noexcept;
@@ -113,7 +101,7 @@ class MemoryTable {
                       int64_t cost) noexcept;
     void trim(Key &key) noexcept;
 
-    Name name_of(const TableLimit &limit, bool of_refused) const noexcept;
+    Name name_of(const LimitQuery &limit, bool of_refused) const noexcept;
     CellNumber find(const Name &name) const noexcept;
     CellNumber add_key(const Name &name, int64_t window_us) noexcept;
     void remove_key(CellNumber number) noexcept;

@@ -106,6 +106,24 @@ struct RedisStore::ScriptArgs {
             limits[i] = script_limit(query.limits[i]);
         }
     }
+
+    /* Those of the limits whose index is picked. */
+    template <typename Predicate>
+    ScriptArgs only(Predicate is_picked) const noexcept
+    {
+        ScriptArgs some;
+
+        some.id = id;
+        some.time_us = time_us;
+
+        for (size_t i = 0; i < count; i++) {
+            if (is_picked(i)) {
+                some.limits[some.count++] = limits[i];
+            }
+        }
+
+        return some;
+    }
 };
 
 /* What is to be taken back if the answer finds nobody. */
@@ -302,16 +320,8 @@ void RedisStore::take_back(const Query &query, int64_t time_us) noexcept
 void RedisStore::take_back(const ScriptArgs &all) noexcept
 {
     for (bool is_log : {true, false}) {
-        ScriptArgs args;
-
-        args.id = all.id;
-        args.time_us = all.time_us;
-
-        for (size_t i = 0; i < all.count; i++) {
-            if ((all.limits[i].buckets == 0) == is_log) {
-                args.limits[args.count++] = all.limits[i];
-            }
-        }
+        ScriptArgs args = all.only(
+            [&](size_t i) { return (all.limits[i].buckets == 0) == is_log; });
 
         Call *call = args.count > 0 ? new_call(args) : nullptr;
 
@@ -370,19 +380,12 @@ void RedisStore::connected() noexcept
 void RedisStore::take_back_counted(const Provisional &provisional,
                                    const Answer &answer) noexcept
 {
-    ScriptArgs counted;
+    ScriptArgs counted = provisional.args.only([&](size_t i) {
+        return answer.states[provisional.index[i]].is_counted;
+    });
 
-    for (size_t i = 0; i < provisional.args.count; i++) {
-        if (answer.states[provisional.index[i]].is_counted) {
-            counted.limits[counted.count++] = provisional.args.limits[i];
-        }
-    }
-
-    if (counted.count > 0) {
-        counted.id = provisional.args.id;
-        counted.time_us = answer.time_us;
-        take_back(counted);
-    }
+    counted.time_us = answer.time_us;
+    take_back(counted);
 }
 
 /*
@@ -391,19 +394,11 @@ void RedisStore::take_back_counted(const Provisional &provisional,
  */
 void RedisStore::take_back_uncertain(const Provisional &provisional) noexcept
 {
-    ScriptArgs uncertain;
+    ScriptArgs uncertain = provisional.args.only(
+        [&](size_t i) { return provisional.args.limits[i].buckets == 0; });
 
-    for (size_t i = 0; i < provisional.args.count; i++) {
-        if (provisional.args.limits[i].buckets == 0) {
-            uncertain.limits[uncertain.count++] = provisional.args.limits[i];
-        }
-    }
-
-    if (uncertain.count > 0) {
-        uncertain.id = provisional.args.id;
-        uncertain.time_us = 0;
-        take_back(uncertain);
-    }
+    uncertain.time_us = 0;
+    take_back(uncertain);
 }
 
 /* Writes the EVALSHA; lua/sliding_window.lua says what it is made of. */

@@ -107,7 +107,7 @@ class Test {
             std::string wrong = judge.judge(call, answer(&table, call));
 
             if (!wrong.empty()) {
-                report(round, judge.wrong_key(), i, wrong);
+                report(&tap_, round, judge.wrong_key(), i, wrong);
                 return false;
             }
         }
@@ -120,7 +120,7 @@ class Test {
     {
         size_t count = call.limits.size();
         std::vector<std::string> names(count);
-        std::vector<sl::TableLimit> limits(count);
+        std::vector<sl::LimitQuery> limits(count);
         std::vector<int64_t> numbers;
 
         for (size_t i = 0; i < count; i++) {
@@ -134,7 +134,8 @@ class Test {
                          limit.cost,
                          static_cast<unsigned>(limit.buckets),
                          limit.counts_refused,
-                         limit.dry_run};
+                         limit.dry_run,
+                         false};
         }
 
         if (call.takes_back) {
@@ -175,21 +176,6 @@ class Test {
         sl::TableStats stats = table->stats();
 
         left_behind_ += stats.free_cells + stats.keys != stats.cells;
-    }
-
-    void report(const Round &round, int key, size_t last,
-                const std::string &wrong)
-    {
-        constexpr size_t kLines = 12;
-        std::vector<std::string> lines = history(round, key, last);
-        size_t first = lines.size() > kLines ? lines.size() - kLines : 0;
-
-        tap_.note(text("%s: %s, after %zu calls and these:", round.mix->title,
-                       wrong.c_str(), first));
-
-        for (size_t i = first; i < lines.size(); i++) {
-            tap_.note("  " + lines[i]);
-        }
     }
 };
 

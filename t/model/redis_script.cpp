@@ -357,7 +357,11 @@ class Test {
                 wrong = judge.judge(round.calls[i], numbers_of(*reply));
 
                 if (!wrong.empty()) {
-                    report(round, judge.wrong_key(), i, wrong, *reply);
+                    report(&tap_, round, judge.wrong_key(), i, wrong);
+                    tap_.note("  but Redis says " + describe(*reply)
+                              + " to all of "
+                              + std::to_string(round.calls[i].limits.size())
+                              + " limits");
                 }
             }
         }
@@ -389,26 +393,6 @@ class Test {
         if (limit.buckets == 0 && limit.counts_refused && !key.has_tiers) {
             too_large_ += size > 3 * limit.max + 256;
         }
-    }
-
-    /* The difference, and what led to it. */
-    void report(const Round &round, int key, size_t last,
-                const std::string &wrong, const redisReply &reply)
-    {
-        constexpr size_t kLines = 12;
-        std::vector<std::string> lines = history(round, key, last);
-        size_t first = lines.size() > kLines ? lines.size() - kLines : 0;
-
-        tap_.note(text("%s: %s, after %zu calls and these:", round.mix->title,
-                       wrong.c_str(), first));
-
-        for (size_t i = first; i < lines.size(); i++) {
-            tap_.note("  " + lines[i]);
-        }
-
-        tap_.note("  but Redis says " + describe(reply) + " to all of "
-                  + std::to_string(round.calls[last].limits.size())
-                  + " limits");
     }
 };
 

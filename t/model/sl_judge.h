@@ -321,6 +321,22 @@ class Tap {
     bool all_ok_ = true;
 };
 
+/* A difference, and what led to it. */
+inline void report(Tap *tap, const Round &round, int key, size_t last,
+                   const std::string &wrong)
+{
+    constexpr size_t kLines = 12;
+    std::vector<std::string> lines = history(round, key, last);
+    size_t first = lines.size() > kLines ? lines.size() - kLines : 0;
+
+    tap->note(text("%s: %s, after %zu calls and these:", round.mix->title,
+                   wrong.c_str(), first));
+
+    for (size_t i = first; i < lines.size(); i++) {
+        tap->note("  " + lines[i]);
+    }
+}
+
 inline uint64_t number_from_environment(const char *name, uint64_t otherwise)
 {
     const char *value = getenv(name);

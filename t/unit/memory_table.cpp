@@ -10,9 +10,9 @@
 
 namespace {
 
+using sl::LimitQuery;
 using sl::LimitState;
 using sl::MemoryTable;
-using sl::TableLimit;
 
 constexpr int64_t kSecond = 1000000;
 
@@ -33,7 +33,7 @@ struct Table {
         MemoryTable::format(memory.get(), size, secret);
     }
 
-    bool ask(const TableLimit &limit, int64_t now, LimitState *state)
+    bool ask(const LimitQuery &limit, int64_t now, LimitState *state)
     {
         int64_t time;
 
@@ -41,15 +41,15 @@ struct Table {
     }
 };
 
-TableLimit limit_of(std::string_view key, int64_t max, unsigned buckets = 0)
+LimitQuery limit_of(std::string_view key, int64_t max, unsigned buckets = 0)
 {
-    return {"zone", key, 3600 * kSecond, max, 1, buckets, false, false};
+    return {"zone", key, 3600 * kSecond, max, 1, buckets, false, false, false};
 }
 
 void soon_after_the_start_of_the_machine_buckets_count_as_ever(void **)
 {
     Table t;
-    TableLimit limit = limit_of("client", 5, 6);
+    LimitQuery limit = limit_of("client", 5, 6);
     LimitState state;
 
     for (int i = 1; i <= 5; i++) {
