@@ -10,7 +10,8 @@
  *   sl_check       one request's check: which limits, the answers, the outcome
  *   sl_terms       a limit's line, its variables evaluated for a request
  *   sl_store.h     what a check asks: may this request pass?
- *   sl_memory_store  a store that counts in nginx's shared memory
+ *   sl_memory_store.h  a store that counts in nginx's shared memory
+ *   sl_shared_table  that memory: its counts, and refusals to remember
  *   redis/         a store that counts in Redis
  *     sl_redis_store       one question = one EVALSHA, its timeout, its answer
  *     sl_redis_connection  opens, sets up, loses and regains a connection
@@ -19,7 +20,8 @@
  *   core/          pure logic without nginx or Redis, covered by t/unit
  *     sl_decision          a store's numbers -> what to do and what to show
  *     sl_key               zone and client key -> name in Redis
- *     sl_memory_table      counts in a piece of shared memory
+ *     sl_memory_table      counts and refusals in a piece of shared memory
+ *     sl_breaker           all workers together know whether a Redis is down
  *   sl_response    the headers on every answer, and the refusal
  *   sl_body        the user's template for the refusal
  *   sl_variables   $sliding_limit_*

@@ -150,7 +150,8 @@ void Check::add_limits(Phase phase) noexcept
         if (limit[i].phase == phase && !is_applied(limit[i].zone)
             && !add_limit(&limit[i]))
         {
-            fail(false);
+            question_size_ = 0;
+            fail();
             return;
         }
     }
@@ -181,9 +182,10 @@ bool Check::add_limit(const Limit *limit) noexcept
         return false;
     }
 
-    ngx_memzero(added, sizeof(AppliedLimit));
+    *added = AppliedLimit{};
 
     added->limit = limit;
+    added->decided_by = "none";
     added->key = terms.key;
     added->cost = terms.cost;
     added->at = ngx_current_msec;
@@ -215,45 +217,42 @@ bool Check::is_applied(const Zone *zone) const noexcept
 bool Check::ask_next() noexcept
 {
     Store *store = nullptr;
-    Query query;
-    query.count = 0;
 
-    for (ngx_uint_t i = 0; i < applied_.nelts && query.count < kMaxLimits; i++)
-    {
-        AppliedLimit &next = applied()[i];
+    question_size_ = 0;
 
-        if (next.is_asked
-            || (store != nullptr && next.limit->zone->store != store)) {
-            continue;
+    for (ngx_uint_t i = 0; i < applied_.nelts && question_size_ < kMaxLimits;
+         i++) {
+        const AppliedLimit &next = applied()[i];
+
+        if (!next.is_asked
+            && (store == nullptr || next.limit->zone->store == store)) {
+            store = next.limit->zone->store;
+            question_[question_size_++] = i;
         }
-
-        store = next.limit->zone->store;
-        question_[query.count] = i;
-        query.limits[query.count++] = to_query(next);
     }
 
-    if (query.count == 0) {
+    if (question_size_ == 0) {
         return false;
     }
 
     Answer answer;
     answer.known = false;
 
-    /* before this: those are not asked about again */
-    bool has_failed = is_unanswered(store);
-
-    question_size_ = query.count;
+    bool failed_before = has_failed(store);
 
     for (size_t i = 0; i < question_size_; i++) {
         applied()[question_[i]].is_asked = true;
     }
 
-    query.id = id();
     started_us_ = monotonic_us();
 
+    if (recall_refusals(location_conf(r_)->deny_cache * 1000)) {
+        return true;
+    }
+
     /* who has waited for a store in vain does not wait for it again */
-    if (!has_failed) {
-        pending_ = store->ask(query, *this, &answer);
+    if (!failed_before) {
+        pending_ = store->ask(question(), *this, &answer);
     }
 
     if (pending_ == nullptr) {
@@ -265,20 +264,69 @@ bool Check::ask_next() noexcept
     return true;
 }
 
+Query Check::question() noexcept
+{
+    Query query;
+
+    query.id = id();
+    query.count = question_size_;
+
+    for (size_t i = 0; i < question_size_; i++) {
+        query.limits[i] = to_query(applied()[question_[i]]);
+    }
+
+    return query;
+}
+
 /* It has been asked by this request, and has not answered. */
-bool Check::is_unanswered(const Store *store) const noexcept
+bool Check::has_failed(const Store *store) const noexcept
 {
     for (size_t i = 0; i < limit_count(); i++) {
-        const AppliedLimit &applied = limits()[i];
-
-        if (applied.limit->zone->store == store && applied.is_asked
-            && !applied.verdict.known)
-        {
+        if (limits()[i].has_failed && limits()[i].limit->zone->store == store) {
             return true;
         }
     }
 
     return false;
+}
+
+/* Whether one of those that the question is about is known to refuse. */
+bool Check::recall_refusals(int64_t max_age_us) noexcept
+{
+    SharedTable *table = main_conf(r_)->table;
+    bool is_refused = false;
+
+    for (size_t i = 0; i < question_size_; i++) {
+        AppliedLimit &asked = applied()[question_[i]];
+        LimitState state;
+
+        if (!remembers_refusals(asked)) {
+            continue;
+        }
+
+        switch (table->recall(to_query(asked), max_age_us, &state)) {
+        case Recalled::kRefusal:
+            is_refused = true;
+            note(&asked, state, "deny_cache");
+            judge(asked);
+            break;
+
+        case Recalled::kAskAgain:
+            asked.is_rechecked = true;
+            break;
+
+        case Recalled::kNothing:
+            break;
+        }
+    }
+
+    return is_refused;
+}
+
+bool Check::remembers_refusals(const AppliedLimit &applied) const noexcept
+{
+    return applied.limit->refusals_last && !applied.verdict.dry_run
+           && location_conf(r_)->deny_cache != 0;
 }
 
 void Check::receive(const Answer &answer) noexcept
@@ -296,32 +344,86 @@ void Check::receive(const Answer &answer) noexcept
 
 void Check::conclude(const Answer &answer) noexcept
 {
-    bool is_dry_run = true;
-
     spent_us_ += monotonic_us() - started_us_;
 
+    if (answer.known) {
+        accept(answer, applied()[question_[0]].limit->zone->store);
+    } else {
+        do_without_store();
+    }
+}
+
+/*
+ * The store has failed. Of those whom it refused before, it is known until
+ * when: that nobody could ask it again by now makes no difference.
+ */
+void Check::do_without_store() noexcept
+{
+    MemoryStore *memory = main_conf(r_)->memory;
+    Answer answer;
+    answer.known = false;
+
+    for (size_t i = 0; i < question_size_; i++) {
+        applied()[question_[i]].has_failed = true;
+    }
+
+    if (recall_refusals(kAnyAge)) {
+        return;
+    }
+
+    if (location_conf(r_)->on_error == kLocal
+        && applied()[question_[0]].limit->zone->store != memory)
+    {
+        memory->ask(question(), *this, &answer);
+    }
+
+    if (answer.known) {
+        accept(answer, memory);
+    } else {
+        fail();
+    }
+}
+
+void Check::accept(const Answer &answer, Store *from) noexcept
+{
     for (size_t i = 0; i < question_size_; i++) {
         AppliedLimit &asked = applied()[question_[i]];
 
-        is_dry_run = is_dry_run && asked.verdict.dry_run;
+        note(&asked, answer.states[i], from->kind());
+        asked.answered_by = from;
+        asked.counted_at_us = answer.time_us;
 
-        if (answer.known) {
-            asked.verdict.known = true;
-            asked.verdict.state = answer.states[i];
-            asked.answered_by = asked.limit->zone->store;
-            asked.at = ngx_current_msec;
-            asked.counted_at_us = answer.time_us;
+        /* memory needs no reminder */
+        if (from != main_conf(r_)->memory && remembers_refusals(asked)) {
+            remember(asked);
         }
-    }
-
-    if (!answer.known) {
-        fail(is_dry_run);
-        return;
     }
 
     for (size_t i = 0; i < question_size_; i++) {
         judge(applied()[question_[i]]);
     }
+}
+
+void Check::remember(const AppliedLimit &answered) noexcept
+{
+    SharedTable *table = main_conf(r_)->table;
+
+    if (!answered.verdict.state.admits) {
+        table->remember(to_query(answered), answered.verdict.state,
+                        started_us_);
+
+    } else if (answered.is_rechecked) {
+        table->forget(to_query(answered));
+    }
+}
+
+void Check::note(AppliedLimit *applied, const LimitState &state,
+                 std::string_view by) noexcept
+{
+    applied->verdict.known = true;
+    applied->verdict.state = state;
+    applied->decided_by = by;
+    applied->at = ngx_current_msec;
 }
 
 /* What is known of the limit now, and what it means for the request. */
@@ -343,10 +445,16 @@ void Check::judge(const AppliedLimit &applied) noexcept
     }
 }
 
-/* There is no answer. A dry run refuses nobody for want of one either. */
-void Check::fail(bool is_dry_run) noexcept
+/* There is no answer. Dry runs refuse nobody for want of one either. */
+void Check::fail() noexcept
 {
-    bool pass = location_conf(r_)->on_error == kPass || is_dry_run;
+    bool is_dry_run = question_size_ > 0;
+
+    for (size_t i = 0; i < question_size_; i++) {
+        is_dry_run = is_dry_run && applied()[question_[i]].verdict.dry_run;
+    }
+
+    bool pass = location_conf(r_)->on_error != kDeny || is_dry_run;
 
     raise_outcome(pass ? Outcome::kFailedOpen : Outcome::kFailedClosed);
 }
@@ -410,7 +518,7 @@ void Check::take_back(ngx_uint_t first_index, Predicate is_to_go) noexcept
         }
 
         query.id = id();
-        first.limit->zone->store->take_back(query, first.counted_at_us);
+        first.answered_by->take_back(query, first.counted_at_us);
     }
 }
 

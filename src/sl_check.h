@@ -5,6 +5,9 @@
  *   idle ──ask_next()──▶ waiting ──receive()──▶ idle, with an outcome
  *     └───────────── answered at once ────────────┘
  *
+ * A refusal that is still known need not be asked for. If a store fails, the
+ * question goes to the one in this nginx's memory, or on_error says what now.
+ *
  * One question is about all limits that one store can decide together; further
  * stores, phases and locations (after internal redirects) mean further
  * questions. Each zone is asked about once. If a later question is answered
@@ -47,8 +50,17 @@ struct AppliedLimit {
     /* Its store has been asked, or nobody has to be. */
     bool is_asked;
 
-    /* Who said so; nullptr: nobody had to be asked, or nobody answered. */
-    const Store *answered_by;
+    /* It has been, and has not answered. */
+    bool has_failed;
+
+    /* A refusal is known, and this request finds out whether it still holds. */
+    bool is_rechecked;
+
+    /* For $sliding_limit_store. */
+    std::string_view decided_by;
+
+    /* Who answered; nullptr: nobody had to be asked, or nobody answered. */
+    Store *answered_by;
 
     /* When, in nginx's milliseconds. */
     ngx_msec_t at;
@@ -118,10 +130,18 @@ class Check final : public AnswerReceiver {
 
     bool add_limit(const Limit *limit) noexcept;
     bool is_applied(const Zone *zone) const noexcept;
-    bool is_unanswered(const Store *store) const noexcept;
+    bool has_failed(const Store *store) const noexcept;
+    Query question() noexcept;
+    bool remembers_refusals(const AppliedLimit &applied) const noexcept;
+    bool recall_refusals(int64_t max_age_us) noexcept;
     void conclude(const Answer &answer) noexcept;
+    void do_without_store() noexcept;
+    void accept(const Answer &answer, Store *from) noexcept;
+    void remember(const AppliedLimit &answered) noexcept;
+    static void note(AppliedLimit *applied, const LimitState &state,
+                     std::string_view by) noexcept;
     void judge(const AppliedLimit &applied) noexcept;
-    void fail(bool is_dry_run) noexcept;
+    void fail() noexcept;
     void raise_outcome(Outcome outcome) noexcept;
     void enter_location() noexcept;
     template <typename Predicate>

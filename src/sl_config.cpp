@@ -1,12 +1,13 @@
 #include "sl_config.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <new>
 
 #include "core/sl_number.h"
 #include "sl_config_limit.h"
 #include "sl_config_redis.h"
 #include "sl_config_util.h"
-#include "sl_memory_store.h"
 
 namespace sl {
 
@@ -15,6 +16,7 @@ namespace {
 constexpr ngx_uint_t kDefaultIpv6Prefix = 64;
 constexpr size_t kDefaultMemory = 16 * 1024 * 1024;
 constexpr ssize_t kSmallestMemory = 64 * 1024;
+constexpr ngx_msec_t kDefaultDenyCacheMs = 1000;
 
 const NamedStore *find_store(const MainConf &mcf, std::string_view name)
 {
@@ -27,29 +29,6 @@ const NamedStore *find_store(const MainConf &mcf, std::string_view name)
     }
 
     return nullptr;
-}
-
-/* Counts of zones without a Redis: in memory, which is then set up. */
-bool use_memory(ngx_conf_t *cf, MainConf *mcf, Zone *zone)
-{
-    const NamedStore *store = find_store(*mcf, kMemoryStore);
-
-    if (store == nullptr) {
-        auto *added = static_cast<NamedStore *>(ngx_array_push(&mcf->stores));
-
-        if (added == nullptr) {
-            return false;
-        }
-
-        added->name = str(kMemoryStore);
-        added->place = zone->place;
-        added->store = MemoryStore::create(cf, mcf->memory_size);
-        store = added;
-    }
-
-    zone->store = store->store;
-
-    return zone->store != nullptr;
 }
 
 /* Whether one more limit may stand beside those of this level. */
@@ -91,9 +70,14 @@ char *set_limit(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
     if (lcf->limits == nullptr) {
         lcf->limits = ngx_array_create(cf->pool, 1, sizeof(Limit));
 
-        if (lcf->limits == nullptr) {
+        auto **level =
+            static_cast<ngx_array_t **>(ngx_array_push(&main_conf(cf)->levels));
+
+        if (lcf->limits == nullptr || level == nullptr) {
             return static_cast<char *>(NGX_CONF_ERROR);
         }
+
+        *level = lcf->limits;
     }
 
     if (off) {
@@ -166,6 +150,33 @@ char *set_memory(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
     }
 
     mcf->memory_size = static_cast<size_t>(size);
+
+    return NGX_CONF_OK;
+}
+
+char *set_deny_cache(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
+{
+    auto *lcf = static_cast<LocationConf *>(conf);
+    auto *args = static_cast<ngx_str_t *>(cf->args->elts);
+
+    if (lcf->deny_cache != NGX_CONF_UNSET_MSEC) {
+        return const_cast<char *>("is duplicate");
+    }
+
+    if (view(args[1]) == "off") {
+        lcf->deny_cache = 0;
+        return NGX_CONF_OK;
+    }
+
+    ngx_int_t time = ngx_parse_time(&args[1], 0);
+
+    if (time < 1 || static_cast<ngx_msec_t>(time) > kLongestWindow) {
+        refuse_value(cf, "deny_cache", &args[1],
+                     "a time from 1ms to 31d, or \"off\"");
+        return static_cast<char *>(NGX_CONF_ERROR);
+    }
+
+    lcf->deny_cache = static_cast<ngx_msec_t>(time);
 
     return NGX_CONF_OK;
 }
@@ -271,6 +282,7 @@ char *set_body(ngx_conf_t *cf, ngx_command_t *, void *conf) noexcept
 ngx_conf_enum_t on_error_choices[] = {
     {ngx_string("pass"), kPass},
     {ngx_string("deny"), kDeny},
+    {ngx_string("local"), kLocal},
     {ngx_null_string, 0},
 };
 
@@ -314,6 +326,13 @@ ngx_command_t commands[] = {
       NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE1,
       set_memory,
       NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      nullptr },
+
+    { ngx_string("sliding_limit_deny_cache"),
+      kAnywhere | NGX_CONF_TAKE1,
+      set_deny_cache,
+      NGX_HTTP_LOC_CONF_OFFSET,
       0,
       nullptr },
 
@@ -385,6 +404,8 @@ void *create_main_conf(ngx_conf_t *cf) noexcept
     if (mcf == nullptr
         || ngx_array_init(&mcf->zones, cf->pool, 4, sizeof(Zone *)) != NGX_OK
         || ngx_array_init(&mcf->stores, cf->pool, 1, sizeof(NamedStore))
+               != NGX_OK
+        || ngx_array_init(&mcf->levels, cf->pool, 4, sizeof(ngx_array_t *))
                != NGX_OK)
     {
         return nullptr;
@@ -404,6 +425,7 @@ void *create_location_conf(ngx_conf_t *cf) noexcept
         return nullptr;
     }
 
+    lcf->deny_cache = NGX_CONF_UNSET_MSEC;
     lcf->on_error = NGX_CONF_UNSET_UINT;
     lcf->status = NGX_CONF_UNSET_UINT;
     lcf->log_level = NGX_CONF_UNSET_UINT;
@@ -432,6 +454,8 @@ char *merge_location_conf(ngx_conf_t *, void *parent, void *child) noexcept
         conf->body = prev->body != nullptr ? prev->body : default_body();
     }
 
+    ngx_conf_merge_msec_value(conf->deny_cache, prev->deny_cache,
+                              kDefaultDenyCacheMs);
     ngx_conf_merge_uint_value(conf->on_error, prev->on_error, kPass);
     ngx_conf_merge_uint_value(conf->status, prev->status,
                               NGX_HTTP_TOO_MANY_REQUESTS);
@@ -444,6 +468,98 @@ char *merge_location_conf(ngx_conf_t *, void *parent, void *child) noexcept
     return NGX_CONF_OK;
 }
 
+namespace {
+
+bool use_memory(ngx_conf_t *cf, MainConf *mcf)
+{
+    void *memory = ngx_palloc(cf->pool, sizeof(MemoryStore));
+
+    mcf->table = SharedTable::create(cf, mcf->memory_size);
+
+    if (memory == nullptr || mcf->table == nullptr) {
+        return false;
+    }
+
+    mcf->memory = new (memory) MemoryStore(*mcf->table);
+
+    return true;
+}
+
+bool find_store_of(ngx_conf_t *cf, const MainConf &mcf, Zone *zone)
+{
+    std::string_view name = view(zone->store_name);
+    const NamedStore *found = find_store(mcf, name);
+
+    if (found != nullptr) {
+        zone->store = found->store;
+        return true;
+    }
+
+    if (name == kMemoryStore || name == kDefaultStore) {
+        zone->store = mcf.memory;
+        return true;
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "sliding_limit: zone \"%V\" in %V:%ui has store=%V, "
+                  "but there is no sliding_limit_redis with name=%V",
+                  &zone->name, &zone->place.file, zone->place.line,
+                  &zone->store_name, &zone->store_name);
+
+    return false;
+}
+
+template <typename Function>
+void for_each_level(const MainConf &mcf, Function function)
+{
+    auto **levels = static_cast<ngx_array_t **>(mcf.levels.elts);
+
+    for (ngx_uint_t i = 0; i < mcf.levels.nelts; i++) {
+        auto *limits = static_cast<Limit *>(levels[i]->elts);
+
+        function(limits, limits + levels[i]->nelts);
+    }
+}
+
+/* Limits that stand together are asked about in several questions: one may be
+ * refused after another has counted the request, which is then taken back. */
+bool is_divided(const Limit *first, const Limit *end)
+{
+    return std::any_of(first, end, [first](const Limit &limit) {
+        return limit.zone->store != first->zone->store
+               || limit.phase != first->phase;
+    });
+}
+
+/* Where refusals can be remembered. */
+void find_lasting_refusals(const MainConf &mcf)
+{
+    for_each_level(mcf, [](Limit *first, Limit *end) {
+        bool divided = is_divided(first, end);
+
+        for (Limit *limit = first; limit != end; limit++) {
+            if (divided || limit->counts_refused
+                || limit->count_status != nullptr) {
+                limit->zone->is_revised = true;
+            }
+        }
+    });
+
+    for_each_level(mcf, [&mcf](Limit *first, Limit *end) {
+        /* a refusal by any of them has to be counted */
+        bool counts = std::any_of(first, end, [](const Limit &limit) {
+            return limit.counts_refused;
+        });
+
+        for (Limit *limit = first; limit != end; limit++) {
+            limit->refusals_last = !counts && !limit->zone->is_revised
+                                   && limit->zone->store != mcf.memory;
+        }
+    });
+}
+
+}  // namespace
+
 bool check_configuration(ngx_conf_t *cf) noexcept
 {
     MainConf *mcf = main_conf(cf);
@@ -451,29 +567,17 @@ bool check_configuration(ngx_conf_t *cf) noexcept
 
     ngx_conf_init_size_value(mcf->memory_size, kDefaultMemory);
 
+    if (mcf->zones.nelts > 0 && !use_memory(cf, mcf)) {
+        return false;
+    }
+
     for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
-        Zone *zone = zones[i];
-        std::string_view name = view(zone->store_name);
-        const NamedStore *store = find_store(*mcf, name);
-
-        if (store != nullptr) {
-            zone->store = store->store;
-            continue;
-        }
-
-        if (name != kMemoryStore && name != kDefaultStore) {
-            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                          "sliding_limit: zone \"%V\" in %V:%ui has store=%V, "
-                          "but there is no sliding_limit_redis with name=%V",
-                          &zone->name, &zone->place.file, zone->place.line,
-                          &zone->store_name, &zone->store_name);
-            return false;
-        }
-
-        if (!use_memory(cf, mcf, zone)) {
+        if (!find_store_of(cf, *mcf, zones[i])) {
             return false;
         }
     }
+
+    find_lasting_refusals(*mcf);
 
     return true;
 }

@@ -8,10 +8,10 @@
 #include "core/sl_status_list.h"
 #include "sl_body.h"
 #include "sl_config_util.h"
+#include "sl_memory_store.h"
 #include "sl_nginx.h"
+#include "sl_shared_table.h"
 #include "sl_store.h"
-
-extern "C" ngx_module_t ngx_http_sliding_limit_module;
 
 namespace sl {
 
@@ -25,8 +25,10 @@ struct NamedStore {
 /* The name of a line without name=, and where limits without store= go. */
 constexpr std::string_view kDefaultStore = "default";
 
-/* Counts in this nginx itself; also what there is without a default. */
+/* Counts in this nginx itself; also where they go without a default. */
 constexpr std::string_view kMemoryStore = "memory";
+
+constexpr ngx_msec_t kLongestWindow = 31UL * 24 * 60 * 60 * 1000;
 
 /* What all limits of one name share, and where that name stood first. */
 struct Zone {
@@ -36,6 +38,9 @@ struct Zone {
     ngx_str_t store_name;
     Store *store; /* set when all is read */
     Place place;
+
+    /* What it has counted may be taken back or forgotten before its time. */
+    bool is_revised;
 };
 
 /* A whole number that stands there, or what a variable says. */
@@ -58,9 +63,15 @@ struct Limit {
     ngx_uint_t phase;
     bool counts_refused;
     bool dry_run;
+
+    /*
+     * A refusal holds until the moment it names, and those after it change
+     * nothing: so it can be remembered instead of asking again.
+     */
+    bool refusals_last;
 };
 
-enum OnError : ngx_uint_t { kPass, kDeny };
+enum OnError : ngx_uint_t { kPass, kDeny, kLocal };
 enum ResetFormat : ngx_uint_t { kDelta, kEpoch };
 
 /* A bit mask. */
@@ -73,7 +84,12 @@ enum HeaderStyle : ngx_uint_t {
 struct MainConf {
     ngx_array_t zones;  /* Zone * */
     ngx_array_t stores; /* NamedStore */
+    ngx_array_t levels; /* ngx_array_t * of Limit: those that stand together */
     size_t memory_size;
+
+    /* Set when all is read; nullptr if there are no limits. */
+    SharedTable *table;
+    MemoryStore *memory;
 };
 
 struct LocationConf {
@@ -86,6 +102,7 @@ struct LocationConf {
     /* Phase, or'ed: those in which there is a limit to check. */
     ngx_uint_t phases;
 
+    ngx_msec_t deny_cache; /* 0: off */
     ngx_uint_t on_error;
     ngx_uint_t status;
     ngx_uint_t log_level;
@@ -109,6 +126,12 @@ inline MainConf *main_conf(ngx_conf_t *cf) noexcept
 {
     return static_cast<MainConf *>(
         ngx_http_conf_get_module_main_conf(cf, ngx_http_sliding_limit_module));
+}
+
+inline MainConf *main_conf(ngx_http_request_t *r) noexcept
+{
+    return static_cast<MainConf *>(
+        ngx_http_get_module_main_conf(r, ngx_http_sliding_limit_module));
 }
 
 inline LocationConf *location_conf(ngx_http_request_t *r) noexcept

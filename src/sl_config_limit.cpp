@@ -12,7 +12,6 @@ namespace sl {
 namespace {
 
 constexpr ngx_msec_t kShortestWindow = 100;
-constexpr ngx_msec_t kLongestWindow = 31UL * 24 * 60 * 60 * 1000;
 constexpr unsigned kDefaultBuckets = 6;
 constexpr int64_t kMostBuckets = 100;
 

@@ -398,7 +398,8 @@ bool read_redis(ngx_conf_t *cf, NamedStore *to) noexcept
     to->store = &holder->store;
     to->place = place_of(cf);
 
-    return read_settings(cf, &holder->settings, &to->name);
+    return read_settings(cf, &holder->settings, &to->name)
+           && holder->store.share(cf, to->name);
 }
 
 }  // namespace sl

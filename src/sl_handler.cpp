@@ -10,8 +10,8 @@ namespace {
 /* Nothing is known, not even whether it was counted: on_error decides. */
 ngx_int_t out_of_memory(ngx_http_request_t *r)
 {
-    return location_conf(r)->on_error == kPass ? NGX_DECLINED
-                                               : NGX_HTTP_SERVICE_UNAVAILABLE;
+    return location_conf(r)->on_error == kDeny ? NGX_HTTP_SERVICE_UNAVAILABLE
+                                               : NGX_DECLINED;
 }
 
 /*

@@ -12,6 +12,8 @@ extern "C" {
 
 #include <string_view>
 
+extern "C" ngx_module_t ngx_http_sliding_limit_module;
+
 namespace sl {
 
 inline std::string_view view(const ngx_str_t &s) noexcept

@@ -217,10 +217,13 @@ void log_refusal(ngx_http_request_t *r, const Check &check)
 
     ngx_str_t wait_text = {static_cast<size_t>(end - wait), wait};
 
+    ngx_str_t store = str(shown->decided_by);
+
     ngx_log_error(location_conf(r)->log_level, r->connection->log, 0,
-                  "sliding_limit: refused by zone \"%V\", max %L in %M ms%V",
+                  "sliding_limit: refused by zone \"%V\", max %L in %M ms%V, "
+                  "store: %V",
                   &shown->limit->zone->name, shown->verdict.max,
-                  shown->limit->zone->window, &wait_text);
+                  shown->limit->zone->window, &wait_text, &store);
 }
 
 bool has_error_page(ngx_http_request_t *r, ngx_uint_t status)

@@ -87,9 +87,7 @@ ngx_int_t get_store(ngx_http_request_t *, ngx_http_variable_value_t *v,
 {
     const AppliedLimit *shown = check.shown();
 
-    return set_text(v, shown != nullptr && shown->answered_by != nullptr
-                           ? shown->answered_by->kind()
-                           : "none");
+    return set_text(v, shown != nullptr ? shown->decided_by : "none");
 }
 
 ngx_int_t get_zone(ngx_http_request_t *, ngx_http_variable_value_t *v,

@@ -456,12 +456,21 @@ refused("sliding_limit_memory $_", { http => "sliding_limit_memory $_;", locatio
     qq{invalid memory "$_", must be a size of at least 64k, for example 16m})
     for '0', '63k', '65535', '-1', 'abc', '16mb', '1.5m', '16x';
 
+# ---- sliding_limit_deny_cache
+
+accepted("sliding_limit_deny_cache $_", http => $redis, location => "sliding_limit_deny_cache $_;")
+    for '1ms', '1s', '500ms', '"1m 30s"', '31d', 'off';
+refused("sliding_limit_deny_cache $_", { http => $redis, location => "sliding_limit_deny_cache $_;" },
+    qq{invalid deny_cache "$_", must be a time from 1ms to 31d, or "off"})
+    for '0', '0s', '32d', '-1s', 'on', 'abc', '1.5s', '1y', '$uri', '99999999999999999999';
+
 # ---- where directives may stand
 
 my %good = (
     sliding_limit => limit(),
     sliding_limit_redis => $redis,
     sliding_limit_memory => 'sliding_limit_memory 1m;',
+    sliding_limit_deny_cache => 'sliding_limit_deny_cache 2s;',
     sliding_limit_on_error => 'sliding_limit_on_error pass;',
     sliding_limit_status => 'sliding_limit_status 429;',
     sliding_limit_log_level => 'sliding_limit_log_level warn;',
@@ -518,7 +527,7 @@ for my $directive (sort keys %good) {
 # ---- directives with one value
 
 my %choices = (
-    sliding_limit_on_error => [qw(pass deny)],
+    sliding_limit_on_error => [qw(pass deny local)],
     sliding_limit_log_level => [qw(info notice warn error)],
     sliding_limit_reset => [qw(delta epoch)],
 );

@@ -169,6 +169,9 @@ sub tiers {
         is +(ask(@{ $tier->{ask} }))[1]{'x-ratelimit-limit'}, $max, 'the client is told';
     }
 
+    # longer than refusals are remembered
+    sleep 2;
+
     for my $tier (@tiers) {
         my ($key, $max) = @$tier{qw(key hour)};
 

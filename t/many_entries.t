@@ -10,6 +10,7 @@ use Test::More;
 
 my $redis = start_redis();
 my $nginx = start_nginx(<<'END',
+    sliding_limit_deny_cache off;
     location /passes { sliding_limit zone=hour max=1000000 window=1h key=$arg_k fallback=none; empty_gif; }
     location /full { sliding_limit zone=hour max=$arg_k window=1h key=$arg_k fallback=none; empty_gif; }
     location /costly { sliding_limit zone=costly max=1000000 window=1h key=$arg_k fallback=none cost=2; empty_gif; }

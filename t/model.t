@@ -41,6 +41,8 @@ sub run {
 
 subtest 'the embedded store' => sub { run('memory_table') };
 
+subtest 'remembered refusals' => sub { run('deny_cache') };
+
 subtest 'the Lua script in a real Redis' => sub {
     my $redis = start_redis();
     run('redis_script', $redis->port, 'lua/sliding_window.lua');

@@ -1,6 +1,8 @@
 #include "sl_memory_table.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <new>
 
@@ -29,11 +31,15 @@ constexpr unsigned kMaxBlocksRead = 512;
 /* Idle keys that are removed at most for each limit that is asked about. */
 constexpr unsigned kIdlePerLimit = 2;
 
+/* A clock that is being set right may run faster than ours by this part. */
+constexpr int64_t kPartsOfDrift = 1000;
+
 enum class Tag : uint8_t {
     kFree,
     kKey,
     kOnes,
     kWeighted,
+    kRefusal,
 
     /* While rebuilding: a block that belongs to a key. */
     kReachedOnes,
@@ -141,6 +147,16 @@ struct MemoryTable::Key {
     int64_t expires_us;
 };
 
+/* By another store, which was asked `since`. */
+struct MemoryTable::Refusal {
+    int64_t used;
+    int64_t since_us;
+    int64_t until_us;
+
+    /* When somebody was last told to ask again. */
+    int64_t checked_us;
+};
+
 struct MemoryTable::Block {
     struct Weighted {
         int64_t stamp;
@@ -158,6 +174,8 @@ struct MemoryTable::Block {
         int64_t ones[kOnesSize];
 
         Weighted weighted[kWeightedSize];
+
+        Refusal refusal;
     };
 
     uint8_t size() const noexcept
@@ -379,6 +397,14 @@ MemoryTable::MemoryTable(void *memory) noexcept
     : memory_(static_cast<uint8_t *>(memory))
 {}
 
+/* The table's time: only ever forwards. */
+void MemoryTable::advance(int64_t now_us) noexcept
+{
+    if (now_us > header().last_time_us) {
+        header().last_time_us = now_us;
+    }
+}
+
 /* ---- questions ---- */
 
 bool MemoryTable::ask(const LimitQuery *limits, size_t count, int64_t now_us,
@@ -393,7 +419,7 @@ bool MemoryTable::ask(const LimitQuery *limits, size_t count, int64_t now_us,
         now_us = header().last_time_us + 1;
     }
 
-    header().last_time_us = now_us;
+    advance(now_us);
     *time_us = now_us;
 
     for (size_t i = 0; i < count; i++) {
@@ -439,21 +465,39 @@ bool MemoryTable::ask(const LimitQuery *limits, size_t count, int64_t now_us,
 }
 
 MemoryTable::Name MemoryTable::name_of(const LimitQuery &limit,
-                                       bool of_refused) const noexcept
+                                       NameOf what) const noexcept
 {
     /* what must not be mixed up has a secret of its own */
-    char text[128];
-    size_t size = limit.zone.size() < 64 ? limit.zone.size() : 64;
-    int64_t width = limit.buckets ? width_of(limit) : 0;
+    struct {
+        int64_t width;
+        int64_t window;
+        int64_t max;
+        int64_t cost;
+        NameOf what;
+        char zone[64];
+    } text;
 
-    memcpy(text, &width, sizeof(width));
-    text[sizeof(width)] = of_refused;
-    memcpy(text + sizeof(width) + 1, limit.zone.data(), size);
+    size_t size = std::min(limit.zone.size(), sizeof(text.zone));
+
+    memset(&text, 0, sizeof(text));
+    text.width = limit.buckets ? width_of(limit) : 0;
+    text.what = what;
+
+    /* counts outlive a change of these, what was said about them does not */
+    if (what == NameOf::kRefusal) {
+        text.window = limit.window_us;
+        text.max = limit.max;
+        text.cost = limit.cost;
+    }
+
+    memcpy(text.zone, limit.zone.data(), size);
 
     uint8_t secret[kSecretSize];
     Name name;
 
-    siphash128({text, sizeof(width) + 1 + size}, header().secret, secret);
+    siphash128({reinterpret_cast<char *>(&text),
+                offsetof(decltype(text), zone) + size},
+               header().secret, secret);
     siphash128(limit.key, secret, name.hash);
 
     return name;
@@ -476,12 +520,12 @@ MemoryTable::CellNumber MemoryTable::find(const Name &name) const noexcept
 void MemoryTable::read(const LimitQuery &limit, Asked *asked) noexcept
 {
     asked->used = 0;
-    asked->name = name_of(limit, false);
+    asked->name = name_of(limit, NameOf::kCounted);
     asked->key = find(asked->name);
     asked->refused_key = kNone;
 
     if (limit.counts_refused && limit.buckets == 0) {
-        asked->refused_name = name_of(limit, true);
+        asked->refused_name = name_of(limit, NameOf::kRefused);
         asked->refused_key = find(asked->refused_name);
     }
 
@@ -571,12 +615,105 @@ void MemoryTable::take_back(const LimitQuery *limits, size_t count,
     Change change(*this);
 
     for (size_t i = 0; i < count; i++) {
-        CellNumber number = find(name_of(limits[i], false));
+        CellNumber number = find(name_of(limits[i], NameOf::kCounted));
 
         if (number != kNone) {
             take_back(key_at(number), stamp_of(limits[i], time_us),
                       limits[i].cost);
         }
+    }
+}
+
+/* ---- refusals by other stores ---- */
+
+/*
+ * The wait is counted from when the question was sent, not from when the
+ * answer came: the store looked at its clock in between.
+ */
+void MemoryTable::remember(const LimitQuery &limit, const LimitState &state,
+                           int64_t asked_us, int64_t now_us) noexcept
+{
+    int64_t until_us = asked_us + state.wait_us;
+
+    if (until_us <= now_us) {
+        return;
+    }
+
+    Change change(*this);
+
+    advance(now_us);
+
+    int64_t lasts = until_us - now_us;
+    Asked asked{};
+
+    expire_idle(list_of(lasts));
+
+    asked.name = name_of(limit, NameOf::kRefusal);
+    asked.key = find(asked.name);
+
+    /* a key and a block, if they are not there */
+    if (!make_room(2, &asked, 1)) {
+        return;
+    }
+
+    if (asked.key == kNone) {
+        asked.key = add_key(asked.name, lasts);
+    }
+
+    Key &key = key_at(asked.key);
+
+    if (key.first_block == kNone) {
+        CellNumber number = take_cell();
+
+        block_at(number).tag = Tag::kRefusal;
+        block_at(number).next = kNone;
+        key.first_block = number;
+        key.last_block = number;
+        key.block_count = 1;
+    }
+
+    block_at(key.first_block).refusal = {state.used, asked_us, until_us,
+                                         asked_us};
+    key.expires_us = until_us;
+}
+
+Recalled MemoryTable::recall(const LimitQuery &limit, int64_t now_us,
+                             int64_t max_age_us, LimitState *state) noexcept
+{
+    Change change(*this);
+    CellNumber number = find(name_of(limit, NameOf::kRefusal));
+
+    if (number == kNone) {
+        return Recalled::kNothing;
+    }
+
+    Refusal &found = block_at(key_at(number).first_block).refusal;
+    int64_t drift = (now_us - found.since_us) / kPartsOfDrift;
+
+    if (now_us + drift >= found.until_us) {
+        return Recalled::kNothing;
+    }
+
+    advance(now_us);
+    touch(number);
+
+    if (now_us - found.checked_us >= max_age_us) {
+        found.checked_us = now_us;
+        return Recalled::kAskAgain;
+    }
+
+    *state = LimitState{false, false, found.used, found.until_us - now_us};
+
+    return Recalled::kRefusal;
+}
+
+void MemoryTable::forget(const LimitQuery &limit) noexcept
+{
+    Change change(*this);
+    CellNumber number = find(name_of(limit, NameOf::kRefusal));
+
+    if (number != kNone) {
+        remove_key(number);
     }
 }
 

@@ -6,10 +6,12 @@
  * Decisions are those of lua/sliding_window.lua: the same limits, asked in the
  * same order at the same times, are answered alike.
  *
+ * Besides it keeps refusals by other stores in mind.
+ *
  * The memory is cells of 64 bytes. A key takes one, and its counted requests
  * blocks of one cell each: seven requests, or three where they cost something
- * else than 1. Positions are cell numbers, so the memory may lie elsewhere in
- * every process.
+ * else than 1. A refusal to remember takes a key and a block, too. Positions
+ * are cell numbers, so the memory may lie elsewhere in every process.
  *
  * A process may be killed in the middle of a change. Whoever comes next is
  * told by the mark it left (see Change), and everything is rebuilt from the
@@ -26,6 +28,11 @@
 #include "sl_limit_query.h"
 
 namespace sl {
+
+/* For MemoryTable::recall(): as long as it lasts. */
+constexpr int64_t kAnyAge = INT64_MAX;
+
+enum class Recalled { kNothing, kRefusal, kAskAgain };
 
 struct TableStats {
     uint64_t cells; /* in all */
@@ -65,6 +72,27 @@ class MemoryTable {
     void take_back(const LimitQuery *limits, size_t count,
                    int64_t time_us) noexcept;
 
+    /*
+     * Keeps in mind that another store, asked at `asked_us`, refused. It named
+     * the moment before which it will not admit such a request, one of the
+     * same key, cost and max; whatever it counts until then only moves that
+     * moment further away. Where nothing is ever taken back, it need not be
+     * asked again until then.
+     */
+    void remember(const LimitQuery &limit, const LimitState &state,
+                  int64_t asked_us, int64_t now_us) noexcept;
+
+    /*
+     * Whether such a refusal is known; if so, `state` is what the store would
+     * say, used as of then. If nobody has asked the store for max_age_us, the
+     * caller is told to, while for others it goes on being known.
+     */
+    Recalled recall(const LimitQuery &limit, int64_t now_us, int64_t max_age_us,
+                    LimitState *state) noexcept;
+
+    /* The store has admitted such a request, against expectation. */
+    void forget(const LimitQuery &limit) noexcept;
+
     TableStats stats() const noexcept;
 
     /* As if a process had been killed in the middle of a change. For tests. */
@@ -75,6 +103,7 @@ class MemoryTable {
 
     struct Header;
     struct Key;
+    struct Refusal;
     struct Block;
     struct Name;
     struct Asked;
@@ -93,6 +122,7 @@ class MemoryTable {
     int64_t leaves(const LimitQuery &limit, const Asked &asked,
                    int64_t amount) const noexcept;
 
+    void advance(int64_t now_us) noexcept;
     void append(Key &key, int64_t stamp, int64_t cost, bool is_bucket) noexcept;
     void drop_expired(Key &key, int64_t last_expired) noexcept;
     void drop_first(Key &key) noexcept;
@@ -101,7 +131,9 @@ class MemoryTable {
                       int64_t cost) noexcept;
     void trim(Key &key) noexcept;
 
-    Name name_of(const LimitQuery &limit, bool of_refused) const noexcept;
+    enum class NameOf : uint8_t { kCounted, kRefused, kRefusal };
+
+    Name name_of(const LimitQuery &limit, NameOf what) const noexcept;
     CellNumber find(const Name &name) const noexcept;
     CellNumber add_key(const Name &name, int64_t window_us) noexcept;
     void remove_key(CellNumber number) noexcept;

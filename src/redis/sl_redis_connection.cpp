@@ -10,12 +10,6 @@ namespace sl {
 
 namespace {
 
-constexpr uint32_t kFirstRetryMs = 100;
-constexpr uint32_t kLongestRetryMs = 1000;
-
-/* A wrong password does not mend itself, and Redis logs every attempt. */
-constexpr ngx_msec_t kForbiddenRetryMs = 10000;
-
 /*
  * A connection this old that Redis closes is replaced at once: it has merely
  * been cleaned up. With a younger one that could turn into a storm.
@@ -72,10 +66,8 @@ std::string_view reason_of(const redisAsyncContext *ac)
 RedisConnection::RedisConnection(const RedisSettings &settings,
                                  RedisUser &user) noexcept
     : settings_(settings), user_(user), state_(State::kClosed), ac_(nullptr),
-      timer_(), backoff_(kFirstRetryMs, kLongestRetryMs), host_(0),
-      up_since_(0), down_since_(0), trouble_(Trouble::kNone),
-      script_loading_(false), setup_command_(), auth_command_(),
-      script_command_(), probe_command_()
+      timer_(), host_(0), began_(0), up_since_(0), script_loading_(false),
+      setup_command_(), auth_command_(), script_command_(), probe_command_()
 {
     setup_command_.on_reply = on_setup_reply;
     setup_command_.connection = this;
@@ -98,6 +90,13 @@ void RedisConnection::open() noexcept
     state_ = State::kStarting;
 
     connect();
+}
+
+void RedisConnection::reopen() noexcept
+{
+    if (state_ == State::kDown && ac_ == nullptr) {
+        connect();
+    }
 }
 
 void RedisConnection::close() noexcept
@@ -141,6 +140,8 @@ void RedisConnection::fail(Trouble trouble, std::string_view reason) noexcept
 
 void RedisConnection::connect() noexcept
 {
+    began_ = ngx_current_msec;
+
     redisAsyncContext *ac = new_context();
 
     if (ac == nullptr) {
@@ -157,7 +158,7 @@ void RedisConnection::connect() noexcept
     redisAsyncSetConnectCallback(ac, on_connect);
 
     if (!send_setup()) {
-        fail(Trouble::kUnreachable, "out of memory");
+        fail(Trouble::kLocal, "out of memory");
     }
 }
 
@@ -166,17 +167,21 @@ redisAsyncContext *RedisConnection::new_context() noexcept
 {
     auto *host = reinterpret_cast<char *>(settings_.hosts[host_].data);
 
+    errno = 0;
+
     redisAsyncContext *ac = settings_.is_socket
                                 ? redisAsyncConnectUnix(host)
                                 : redisAsyncConnect(host, settings_.port);
 
     if (ac == nullptr) {
-        go_down(Trouble::kUnreachable, "out of memory");
+        go_down(Trouble::kLocal, "out of memory");
         return nullptr;
     }
 
     if (ac->err) {
-        go_down(Trouble::kUnreachable, ac->errstr);
+        bool is_local = errno == EMFILE || errno == ENFILE;
+
+        go_down(is_local ? Trouble::kLocal : Trouble::kUnreachable, ac->errstr);
         redisAsyncFree(ac);
         return nullptr;
     }
@@ -184,7 +189,7 @@ redisAsyncContext *RedisConnection::new_context() noexcept
     ac->data = this;
 
     if (!attach_to_event_loop(ac, ngx_cycle->log, on_shutdown)) {
-        go_down(Trouble::kUnreachable, "no free worker_connections");
+        go_down(Trouble::kLocal, "no free worker_connections");
         redisAsyncFree(ac);
         return nullptr;
     }
@@ -312,16 +317,8 @@ void RedisConnection::set_up() noexcept
 {
     stop_timer();
 
-    /* at the level of the failure: who reads of one must read of the other */
-    if (state_ == State::kDown) {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "sliding_limit: redis \"%V\" is back after %M ms",
-                      &settings_.name, ngx_current_msec - down_since_);
-    }
-
     state_ = State::kUp;
     up_since_ = ngx_current_msec;
-    trouble_ = Trouble::kNone;
 
     user_.connected();
 }
@@ -358,40 +355,13 @@ void RedisConnection::go_down(Trouble trouble, std::string_view reason) noexcept
         return;
     }
 
-    if (is_settled()) {
-        backoff_.reset();
-    }
-
-    if (state_ != State::kDown) {
-        down_since_ = ngx_current_msec;
-    }
+    ngx_msec_t began = state_ == State::kUp ? 0 : began_;
 
     state_ = State::kDown;
     host_ = (host_ + 1) % settings_.host_count;
-
-    /* a different trouble on the way back is news, the same one is not */
-    if (trouble != trouble_) {
-        ngx_str_t why = str(reason);
-        ngx_uint_t level =
-            trouble == Trouble::kForbidden ? NGX_LOG_CRIT : NGX_LOG_ERR;
-
-        ngx_log_error(level, ngx_cycle->log, 0,
-                      "sliding_limit: redis \"%V\" is down: %V",
-                      &settings_.name, &why);
-    }
-
-    trouble_ = trouble;
-
     stop_timer();
-    ngx_add_timer(&timer_, retry_delay(trouble));
-}
 
-ngx_msec_t RedisConnection::retry_delay(Trouble trouble) noexcept
-{
-    auto dice = static_cast<uint32_t>(ngx_random());
-
-    return trouble == Trouble::kForbidden ? kForbiddenRetryMs + dice % 1000
-                                          : backoff_.next(dice);
+    user_.disconnected(trouble, reason, began);
 }
 
 void RedisConnection::stop_timer() noexcept
@@ -464,11 +434,6 @@ void RedisConnection::on_reply(redisAsyncContext *ac, void *reply,
 void RedisConnection::on_timer(ngx_event_t *ev) noexcept
 {
     auto *c = static_cast<RedisConnection *>(ev->data);
-
-    if (c->ac_ == nullptr) {
-        c->connect();
-        return;
-    }
 
     /* the answer may be there, if the worker had no time to read it */
     c->read_waiting_input();

@@ -1,24 +1,24 @@
 /*
- * One connection of a worker to one Redis: opens it, sets it up, notices when
- * it breaks, and brings it back.
+ * One connection of a worker to one Redis: opens it, sets it up, and notices
+ * when it breaks.
  *
  *   closed ──open()──▶ starting ──set up──▶ up
  *                          │                 │
  *                        fails             fails
  *                          ▼                 ▼
- *                         down ◀─────────────┘      one attempt at a time,
- *                          └────set up──▶ up        with growing delays
+ *                         down ◀─────────────┘
+ *                          └─reopen()──▶ set up ──▶ up, or down again
  *
  * Commands are accepted while starting (they wait behind the set-up) and while
- * up. Once it is down nobody waits for it: set-up itself is the probe, and as
- * it ends with a real call of the script, "up" means that counting works.
+ * up. Once it is down nobody waits for it; whoever uses it says when to try
+ * again. Set-up ends with a real call of the script, so "up" means that
+ * counting works.
  */
 
 #pragma once
 
 #include <initializer_list>
 
-#include "../core/sl_backoff.h"
 #include "../sl_nginx.h"
 
 extern "C" {
@@ -66,11 +66,27 @@ inline std::string_view text_of(const redisReply *reply) noexcept
     return {reply->str, static_cast<size_t>(reply->len)};
 }
 
+/* Why a connection is of no use. */
+enum class Trouble {
+    kNone,
+    kLocal,       /* this worker has no means to connect */
+    kUnreachable, /* nobody there, or silence, or nonsense */
+    kUnavailable, /* it says that it cannot serve now */
+    kForbidden,   /* it says that we may not */
+};
+
 /* Whoever uses a connection. */
 class RedisUser {
   public:
     /* It is up, for the first time or again. */
     virtual void connected() noexcept = 0;
+
+    /*
+     * It is down; `began` is when the attempt to connect did, or 0 if it has
+     * been up.
+     */
+    virtual void disconnected(Trouble trouble, std::string_view reason,
+                              ngx_msec_t began) noexcept = 0;
 
   protected:
     ~RedisUser() = default;
@@ -82,6 +98,9 @@ class RedisConnection {
 
     void open() noexcept;
 
+    /* If it is down and no attempt is under way. */
+    void reopen() noexcept;
+
     /* Every pending command gets its nullptr before this returns. */
     void close() noexcept;
 
@@ -90,6 +109,8 @@ class RedisConnection {
     {
         return state_ == State::kStarting || state_ == State::kUp;
     }
+
+    bool is_up() const noexcept { return state_ == State::kUp; }
 
     /*
      * Queues a command in Redis's protocol; it leaves at the end of this turn
@@ -103,16 +124,9 @@ class RedisConnection {
     /* Loads the script (again); commands sent from now on will find it. */
     bool send_script() noexcept;
 
-    enum class Trouble {
-        kNone,
-        kUnreachable, /* nobody there, or silence, or nonsense */
-        kUnavailable, /* it says that it cannot serve now */
-        kForbidden,   /* it says that we may not */
-    };
-
     /*
-     * What asked notices that this connection is of no use: drops it, says why
-     * in the log, and starts looking for its return.
+     * Whoever uses it notices that it is of no use: drops it, and tells them
+     * as if it had broken by itself.
      */
     void fail(Trouble trouble, std::string_view reason) noexcept;
 
@@ -137,7 +151,6 @@ class RedisConnection {
     void go_down(Trouble trouble, std::string_view reason) noexcept;
     void stop_timer() noexcept;
     void drop_context() noexcept;
-    ngx_msec_t retry_delay(Trouble trouble) noexcept;
 
     static void on_setup_reply(RedisCommand *self, redisReply *reply) noexcept;
     static void on_auth_reply(RedisCommand *self, redisReply *reply) noexcept;
@@ -155,14 +168,12 @@ class RedisConnection {
     State state_;
     redisAsyncContext *ac_;
 
-    /* The time for set-up while there is a context, else until the next try. */
+    /* The time for set-up. */
     ngx_event_t timer_;
 
-    Backoff backoff_;
     ngx_uint_t host_; /* index of the address in use */
+    ngx_msec_t began_;
     ngx_msec_t up_since_;
-    ngx_msec_t down_since_;
-    Trouble trouble_; /* the one last logged */
 
     /* SCRIPT LOAD is on its way: no need for a second one. */
     bool script_loading_;

@@ -23,6 +23,27 @@ constexpr ngx_uint_t kMaxBacklog = 10000;
 /* Failures that do not take the store down are logged this often at most. */
 constexpr ngx_msec_t kComplainEveryMs = 10000;
 
+/* How often a worker looks whether the breaker has closed. */
+constexpr ngx_msec_t kLookEveryMs = 100;
+
+/* A wrong password does not mend itself, and Redis logs every attempt. */
+constexpr ngx_msec_t kForbiddenDelayMs = 10000;
+
+int64_t now_ms()
+{
+    return static_cast<int64_t>(ngx_current_msec);
+}
+
+uint32_t dice()
+{
+    return static_cast<uint32_t>(ngx_random());
+}
+
+ngx_msec_t least_delay(Trouble trouble)
+{
+    return trouble == Trouble::kForbidden ? kForbiddenDelayMs : 0;
+}
+
 bool read_reply(const redisReply *reply, size_t limits, Answer *answer)
 {
     int64_t numbers[numbers_in_answer(kMaxLimits)];
@@ -242,22 +263,82 @@ struct RedisStore::Call final : RedisCommand, PendingQuestion, ngx_queue_t {
 };
 
 RedisStore::RedisStore(const RedisSettings &settings) noexcept
-    : settings_(settings), connection_(settings, *this), calls_(),
-      call_count_(0), backlog_(), backlog_count_(0), expiring_(nullptr),
-      silent_failures_(0), complained_at_(0)
+    : settings_(settings), connection_(settings, *this), shared_(nullptr),
+      recovery_(), ticket_(0), calls_(), call_count_(0), backlog_(),
+      backlog_count_(0), expiring_(nullptr), silent_failures_(0),
+      complained_at_(0)
 {
     ngx_queue_init(&calls_);
     ngx_queue_init(&backlog_);
+
+    /* a worker that has nothing else to do need not stay for it */
+    recovery_.cancelable = 1;
+    recovery_.handler = on_recovery;
+    recovery_.data = this;
+}
+
+/* Not reused by a reload: workers of the old configuration, who may have an
+ * old password, do not decide for those of the new one. */
+bool RedisStore::share(ngx_conf_t *cf, const ngx_str_t &name) noexcept
+{
+    ngx_str_t zone_name;
+
+    zone_name.len = sizeof("sliding_limit:") - 1 + name.len;
+    zone_name.data =
+        static_cast<u_char *>(ngx_pnalloc(cf->pool, zone_name.len));
+
+    if (zone_name.data == nullptr) {
+        return false;
+    }
+
+    ngx_sprintf(zone_name.data, "sliding_limit:%V", &name);
+
+    shared_ = ngx_shared_memory_add(cf, &zone_name, 8 * ngx_pagesize,
+                                    &ngx_http_sliding_limit_module);
+
+    if (shared_ == nullptr) {
+        return false;
+    }
+
+    shared_->init = init_shared;
+    shared_->noreuse = 1;
+
+    return true;
+}
+
+ngx_int_t RedisStore::init_shared(ngx_shm_zone_t *zone, void *) noexcept
+{
+    auto *pool = reinterpret_cast<ngx_slab_pool_t *>(zone->shm.addr);
+    void *memory = ngx_slab_alloc(pool, sizeof(BreakerState));
+
+    if (memory == nullptr) {
+        return NGX_ERROR;
+    }
+
+    zone->data = new (memory) BreakerState();
+
+    return NGX_OK;
+}
+
+Breaker RedisStore::breaker() const noexcept
+{
+    return Breaker(*static_cast<BreakerState *>(shared_->data));
 }
 
 void RedisStore::start() noexcept
 {
+    recovery_.log = ngx_cycle->log;
+
     connection_.open();
 }
 
 void RedisStore::stop() noexcept
 {
     connection_.close();
+
+    if (recovery_.timer_set) {
+        ngx_del_timer(&recovery_);
+    }
 
     while (!ngx_queue_empty(&backlog_)) {
         auto *call = static_cast<Call *>(ngx_queue_head(&backlog_));
@@ -275,6 +356,11 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
     answer->known = false;
 
     drop_if_stalled();
+
+    if (breaker().is_open()) {
+        recover_soon();
+        return nullptr;
+    }
 
     if (!connection_.accepts()) {
         return nullptr;
@@ -359,8 +445,151 @@ void RedisStore::postpone(Call *call) noexcept
     backlog_count_++;
 }
 
+/* ---- when it is away ---- */
+
+/* Everything that is done about it is done from here, until all is well. */
+void RedisStore::recover() noexcept
+{
+    if (breaker().is_open()) {
+        int64_t span = static_cast<int64_t>(settings_.connect_timeout
+                                            + settings_.timeout + kLookEveryMs);
+
+        if (ticket_ == 0) {
+            ticket_ = breaker().take_probe(now_ms(), span);
+
+            if (ticket_ != 0) {
+                connection_.is_up() ? probe() : connection_.reopen();
+            }
+        }
+
+        recover_soon();
+
+    } else if (!connection_.accepts()) {
+        connection_.reopen();
+    }
+}
+
+void RedisStore::recover_soon() noexcept
+{
+    if (!recovery_.timer_set) {
+        ngx_add_timer(&recovery_, kLookEveryMs - dice() % (kLookEveryMs / 2));
+    }
+}
+
+void RedisStore::on_recovery(ngx_event_t *ev) noexcept
+{
+    static_cast<RedisStore *>(ev->data)->recover();
+}
+
+void RedisStore::disconnected(Trouble trouble, std::string_view reason,
+                              ngx_msec_t began) noexcept
+{
+    auto least = static_cast<int64_t>(least_delay(trouble));
+
+    recover_soon();
+
+    if (ticket_ != 0) {
+        probe_failed(least_delay(trouble));
+    }
+
+    if (trouble == Trouble::kLocal) {
+        complain(reason);
+        return;
+    }
+
+    /* what Redis itself says concerns all; silence perhaps only this worker */
+    int64_t since = began != 0 ? static_cast<int64_t>(began) : now_ms();
+
+    if (began == 0 && trouble == Trouble::kUnreachable) {
+        since -= static_cast<int64_t>(2 * settings_.timeout);
+    }
+
+    bool was_open = breaker().is_open();
+
+    if (!was_open && !breaker().failed_for_all(now_ms(), since, least, dice()))
+    {
+        complain(reason);
+        return;
+    }
+
+    /* a different trouble on the way back is news, the same one is not */
+    if (breaker().is_news(static_cast<uint32_t>(trouble))) {
+        log_down(trouble, reason);
+    }
+}
+
+void RedisStore::log_down(Trouble trouble, std::string_view reason) noexcept
+{
+    ngx_str_t why = str(reason);
+    ngx_uint_t level =
+        trouble == Trouble::kForbidden ? NGX_LOG_CRIT : NGX_LOG_ERR;
+
+    ngx_log_error(level, ngx_cycle->log, 0,
+                  "sliding_limit: redis \"%V\" is down: %V", &settings_.name,
+                  &why);
+}
+
+/*
+ * A real call, and one that must be answered in the time that a request waits:
+ * the set-up of a connection has more.
+ */
+void RedisStore::probe() noexcept
+{
+    Query query;
+
+    query.count = 1;
+    query.id = "probe";
+    query.limits[0] =
+        LimitQuery{"", "probe", 100000, 1000000, 1, 0, false, false, false};
+
+    Call *call = new_call(ScriptArgs(query, kAsk));
+
+    if (call == nullptr || !send(call)) {
+        delete call;
+        probe_failed(0);
+        return;
+    }
+
+    call->limits = 1;
+    call->receiver = this;
+    ngx_add_timer(&call->timer, settings_.timeout);
+}
+
+void RedisStore::receive(const Answer &of_probe) noexcept
+{
+    /* the connection broke, and that has been dealt with */
+    if (ticket_ == 0) {
+        return;
+    }
+
+    if (!of_probe.known) {
+        probe_failed(0);
+        return;
+    }
+
+    /* at the level of the failure: who reads of one must read of the other */
+    if (breaker().probe_succeeded(ticket_, now_ms())) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "sliding_limit: redis \"%V\" is back after %L ms",
+                      &settings_.name, breaker().open_for(now_ms()));
+    }
+
+    ticket_ = 0;
+}
+
+void RedisStore::probe_failed(ngx_msec_t least_delay) noexcept
+{
+    breaker().probe_failed(ticket_, now_ms(), static_cast<int64_t>(least_delay),
+                           dice());
+    ticket_ = 0;
+}
+
 void RedisStore::connected() noexcept
 {
+    if (ticket_ != 0) {
+        probe();
+    }
+
     while (!ngx_queue_empty(&backlog_)) {
         auto *call = static_cast<Call *>(ngx_queue_head(&backlog_));
 
@@ -520,6 +749,11 @@ void RedisStore::on_reply(RedisCommand *command, redisReply *reply) noexcept
         return;
     }
 
+    if (reply != nullptr && reply->type != REDIS_REPLY_ERROR && !call->is_late)
+    {
+        store->breaker().succeeded(now_ms());
+    }
+
     store->settle(call, reply);
     delete call;
 }
@@ -575,7 +809,7 @@ void RedisStore::settle(Call *call, const redisReply *reply) noexcept
     call->reply(answer);
 
     if (!answer.known) {
-        connection_.fail(RedisConnection::Trouble::kUnreachable,
+        connection_.fail(Trouble::kUnreachable,
                          "its answer is not what the script returns");
     }
 }
@@ -584,11 +818,11 @@ void RedisStore::report_error(std::string_view error) noexcept
 {
     switch (classify_redis_error(error)) {
     case RedisError::kUnavailable:
-        connection_.fail(RedisConnection::Trouble::kUnavailable, error);
+        connection_.fail(Trouble::kUnavailable, error);
         break;
 
     case RedisError::kForbidden:
-        connection_.fail(RedisConnection::Trouble::kForbidden, error);
+        connection_.fail(Trouble::kForbidden, error);
         break;
 
     case RedisError::kNoScript:
@@ -620,8 +854,19 @@ void RedisStore::on_timeout(ngx_event_t *ev) noexcept
     answer.known = false;
     call->reply(answer);
 
+    bool has_opened = store->breaker().failed(now_ms(), dice());
+
     /* frees the call, perhaps */
-    if (!store->drop_if_stalled()) {
+    if (store->drop_if_stalled()) {
+        return;
+    }
+
+    if (has_opened) {
+        store->breaker().is_news(static_cast<uint32_t>(Trouble::kUnreachable));
+        store->log_down(Trouble::kUnreachable, "no replies within the timeout");
+        store->recover_soon();
+
+    } else if (!store->breaker().is_open()) {
         store->complain("no reply within the timeout");
     }
 }
@@ -656,8 +901,7 @@ bool RedisStore::drop_if_stalled() noexcept
         return false;
     }
 
-    connection_.fail(RedisConnection::Trouble::kUnreachable,
-                     "it does not reply");
+    connection_.fail(Trouble::kUnreachable, "it does not reply");
     return true;
 }
 

@@ -19,6 +19,7 @@
 
 #include "sl_judge.h"
 #include "sl_model.h"
+#include "sl_queries.h"
 #include "sl_schedule.h"
 
 namespace {
@@ -118,36 +119,20 @@ class Test {
 
     std::vector<int64_t> answer(sl::MemoryTable *table, const Call &call)
     {
-        size_t count = call.limits.size();
-        std::vector<std::string> names(count);
-        std::vector<sl::LimitQuery> limits(count);
+        Queries queries(call.limits);
         std::vector<int64_t> numbers;
 
-        for (size_t i = 0; i < count; i++) {
-            const Limit &limit = call.limits[i];
-
-            names[i] = std::to_string(limit.key);
-            limits[i] = {"zone",
-                         names[i],
-                         limit.window,
-                         limit.max,
-                         limit.cost,
-                         static_cast<unsigned>(limit.buckets),
-                         limit.counts_refused,
-                         limit.dry_run,
-                         false};
-        }
-
         if (call.takes_back) {
-            table->take_back(limits.data(), count, call.then);
+            table->take_back(queries.data(), queries.size(), call.then);
             /* it does not say how many */
             return {call.taken_back.at_most};
         }
 
-        std::vector<sl::LimitState> states(count);
+        std::vector<sl::LimitState> states(queries.size());
         int64_t time;
 
-        if (!table->ask(limits.data(), count, call.time, states.data(), &time))
+        if (!table->ask(queries.data(), queries.size(), call.time,
+                        states.data(), &time))
         {
             return {};
         }

@@ -4,8 +4,10 @@
 #   ...break something meanwhile...
 #   my @answers = $load->finish;
 #
-# One answer: { at, took (seconds), port, status, remaining }. Status 0 means no
-# answer at all.
+# A path may be a sub: it is given the client's number and the request's.
+#
+# One answer: { at, took (seconds), port, status, remaining, store }. Status 0
+# means no answer at all; the store is what a header X-Store says.
 
 package SlidingLimit::Load;
 
@@ -29,8 +31,8 @@ sub start_load {
         my $pid = fork // die "fork: $!";
         if (!$pid) {
             my $port = $with{ports}[$n % @{ $with{ports} }];
-            my $path = ref $with{path} ? $with{path}->($n) : $with{path};
-            eval { client("$self->{dir}/$n", $port, $path, $end, $with{pause} || 0) };
+            my $path = ref $with{path} ? $with{path} : sub { $with{path} };
+            eval { client("$self->{dir}/$n", $port, sub { $path->($n, @_) }, $end, $with{pause} || 0) };
             POSIX::_exit($@ ? 1 : 0);
         }
         push @{ $self->{pids} }, $pid;
@@ -47,7 +49,8 @@ sub client {
     local $SIG{PIPE} = 'IGNORE';
     local $SIG{ALRM} = sub { die "timeout\n" };
 
-    while (time < $end) {
+    for (my $i = 0; time < $end; $i++) {
+        my $get = $path->($i);
         my $start = time;
         my $answer = '';
         my $closed;
@@ -57,7 +60,7 @@ sub client {
         eval {
             Time::HiRes::alarm(10);
             die "no connection\n" unless $socket;
-            syswrite $socket, "GET $path HTTP/1.1\r\nHost: load\r\n\r\n" or die "closed\n";
+            syswrite $socket, "GET $get HTTP/1.1\r\nHost: load\r\n\r\n" or die "closed\n";
             until ($answer =~ /\r\n\r\n/
                 && length $answer >= $+[0] + ($answer =~ /^Content-Length: (\d+)/mi ? $1 : 0))
             {
@@ -77,7 +80,9 @@ sub client {
 
         my $status = $answer =~ m{^HTTP/1\.1 (\d+)} ? $1 : 0;
         my $remaining = $answer =~ /^X-RateLimit-Remaining: (\d+)/mi ? $1 : '-';
-        printf $log "%.6f %.6f %d %d %s\n", $start, time - $start, $port, $status, $remaining;
+        my $store = $answer =~ /^X-Store: (\S+)/mi ? $1 : '-';
+        printf $log "%.6f %.6f %d %d %s %s\n",
+            $start, time - $start, $port, $status, $remaining, $store;
 
         undef $socket if $closed;
         sleep $pause if $pause;
@@ -97,9 +102,9 @@ sub finish {
     for my $file (glob "$self->{dir}/*") {
         open my $log, '<', $file or die $!;
         while (<$log>) {
-            my ($at, $took, $port, $status, $remaining) = split;
+            my ($at, $took, $port, $status, $remaining, $store) = split;
             push @answers, { at => $at, took => $took, port => $port,
-                status => $status, remaining => $remaining };
+                status => $status, remaining => $remaining, store => $store };
         }
     }
 

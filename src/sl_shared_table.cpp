@@ -1,10 +1,8 @@
-#include "sl_memory_store.h"
+#include "sl_shared_table.h"
 
 #include <new>
 
-#include "core/sl_memory_table.h"
 #include "sl_clock.h"
-#include "sl_config.h"
 #include "sl_random.h"
 
 namespace sl {
@@ -25,7 +23,7 @@ ngx_slab_pool_t *pool_of(ngx_shm_zone_t *zone)
  * The table, while nobody else has it. If a worker is killed in between, the
  * master process releases the lock, and the table repairs itself.
  */
-class MemoryStore::Locked {
+class SharedTable::Locked {
   public:
     explicit Locked(ngx_shm_zone_t *zone) noexcept
         : mutex_(pool_of(zone)->mutex), table_(pool_of(zone)->data)
@@ -45,12 +43,12 @@ class MemoryStore::Locked {
     MemoryTable table_;
 };
 
-MemoryStore *MemoryStore::create(ngx_conf_t *cf, size_t size) noexcept
+SharedTable *SharedTable::create(ngx_conf_t *cf, size_t size) noexcept
 {
     ngx_str_t name = ngx_string("sliding_limit");
     ngx_shm_zone_t *zone =
         ngx_shared_memory_add(cf, &name, size, &ngx_http_sliding_limit_module);
-    void *memory = ngx_palloc(cf->pool, sizeof(MemoryStore));
+    void *memory = ngx_palloc(cf->pool, sizeof(SharedTable));
 
     if (zone == nullptr || memory == nullptr) {
         return nullptr;
@@ -58,15 +56,15 @@ MemoryStore *MemoryStore::create(ngx_conf_t *cf, size_t size) noexcept
 
     zone->init = init;
 
-    return new (memory) MemoryStore(zone);
+    return new (memory) SharedTable(zone);
 }
 
-MemoryStore::MemoryStore(ngx_shm_zone_t *zone) noexcept
+SharedTable::SharedTable(ngx_shm_zone_t *zone) noexcept
     : zone_(zone), reported_evictions_(0), reported_at_(0)
 {}
 
 /* Called again after a reload, with the memory as it was. */
-ngx_int_t MemoryStore::init(ngx_shm_zone_t *zone, void *) noexcept
+ngx_int_t SharedTable::init(ngx_shm_zone_t *zone, void *) noexcept
 {
     ngx_slab_pool_t *pool = pool_of(zone);
 
@@ -99,33 +97,62 @@ ngx_int_t MemoryStore::init(ngx_shm_zone_t *zone, void *) noexcept
     return NGX_OK;
 }
 
-PendingQuestion *MemoryStore::ask(const Query &query, AnswerReceiver &,
-                                  Answer *answer) noexcept
+bool SharedTable::ask(const LimitQuery *limits, size_t count,
+                      LimitState *states, int64_t *time_us) noexcept
+{
+    bool is_counted;
+    uint64_t evictions;
+
+    {
+        Locked table(zone_);
+
+        is_counted = table->ask(limits, count, monotonic_us(), states, time_us);
+        evictions = table->stats().evictions;
+    }
+
+    report(evictions, !is_counted);
+
+    return is_counted;
+}
+
+void SharedTable::take_back(const LimitQuery *limits, size_t count,
+                            int64_t time_us) noexcept
+{
+    Locked(zone_)->take_back(limits, count, time_us);
+}
+
+void SharedTable::remember(const LimitQuery &limit, const LimitState &state,
+                           int64_t asked_us) noexcept
 {
     uint64_t evictions;
 
     {
         Locked table(zone_);
 
-        answer->known = table->ask(query.limits, query.count, monotonic_us(),
-                                   answer->states, &answer->time_us);
+        table->remember(limit, state, asked_us, monotonic_us());
         evictions = table->stats().evictions;
     }
 
-    if (!answer->known || evictions != reported_evictions_) {
-        report(evictions, !answer->known);
+    report(evictions, false);
+}
+
+Recalled SharedTable::recall(const LimitQuery &limit, int64_t max_age_us,
+                             LimitState *state) noexcept
+{
+    return Locked(zone_)->recall(limit, monotonic_us(), max_age_us, state);
+}
+
+void SharedTable::forget(const LimitQuery &limit) noexcept
+{
+    Locked(zone_)->forget(limit);
+}
+
+void SharedTable::report(uint64_t evictions, bool is_full) noexcept
+{
+    if (evictions == reported_evictions_ && !is_full) {
+        return;
     }
 
-    return nullptr;
-}
-
-void MemoryStore::take_back(const Query &query, int64_t time_us) noexcept
-{
-    Locked(zone_)->take_back(query.limits, query.count, time_us);
-}
-
-void MemoryStore::report(uint64_t evictions, bool is_full) noexcept
-{
     if (reported_at_ != 0 && ngx_current_msec - reported_at_ < kReportEveryMs) {
         return;
     }

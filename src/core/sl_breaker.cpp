@@ -1,0 +1,98 @@
+#include "sl_breaker.h"
+
+#include <algorithm>
+
+namespace sl {
+
+/* With every answer: so it writes only what changes. */
+void Breaker::succeeded(int64_t now) noexcept
+{
+    if (state_.failures.load(std::memory_order_relaxed) != 0) {
+        state_.failures.store(0, std::memory_order_relaxed);
+    }
+
+    if (state_.succeeded_at.load(std::memory_order_relaxed) != now) {
+        state_.succeeded_at.store(now, std::memory_order_relaxed);
+    }
+}
+
+bool Breaker::failed(int64_t now, uint32_t random) noexcept
+{
+    return state_.failures.fetch_add(1) + 1 >= kTolerated
+           && open(now, 0, random);
+}
+
+bool Breaker::failed_for_all(int64_t now, int64_t since, int64_t least_delay,
+                             uint32_t random) noexcept
+{
+    return state_.succeeded_at.load() <= since
+           && open(now, least_delay, random);
+}
+
+bool Breaker::open(int64_t now, int64_t least_delay, uint32_t random) noexcept
+{
+    bool was_settled = now - state_.closed_at.load() >= kSettled;
+
+    if (!schedule(0, now, was_settled ? 0 : state_.delay.load(), least_delay,
+                  random))
+    {
+        return false;
+    }
+
+    state_.opened_at.store(now);
+
+    return true;
+}
+
+/*
+ * Sets when to probe next: in [d/2, d], where d doubles from time to time; or
+ * after `least` and a little more. One exchange, so that it is done or not done
+ * if the worker is killed.
+ */
+bool Breaker::schedule(int64_t instead_of, int64_t now, int64_t delay,
+                       int64_t least, uint32_t random) noexcept
+{
+    int64_t d = std::max(delay, kShortestDelay);
+    int64_t jittered = least > d ? least + random % (least / 10 + 1)
+                                 : d - random % (d / 2 + 1);
+
+    if (!state_.next_probe.compare_exchange_strong(instead_of, now + jittered))
+    {
+        return false;
+    }
+
+    state_.delay.store(std::min(2 * d, kLongestDelay));
+
+    return true;
+}
+
+Breaker::Ticket Breaker::take_probe(int64_t now, int64_t span) noexcept
+{
+    int64_t at = state_.next_probe.load();
+
+    return at != 0 && at <= now
+                   && state_.next_probe.compare_exchange_strong(at, now + span)
+               ? now + span
+               : 0;
+}
+
+void Breaker::probe_failed(Ticket ticket, int64_t now, int64_t least_delay,
+                           uint32_t random) noexcept
+{
+    schedule(ticket, now, state_.delay.load(), least_delay, random);
+}
+
+bool Breaker::probe_succeeded(Ticket ticket, int64_t now) noexcept
+{
+    if (!state_.next_probe.compare_exchange_strong(ticket, 0)) {
+        return false;
+    }
+
+    state_.closed_at.store(now);
+    state_.reason.store(0);
+    succeeded(now);
+
+    return true;
+}
+
+}  // namespace sl

@@ -1,0 +1,233 @@
+# Refusals are remembered by all workers, so that a client over its limit costs Redis
+# next to nothing; never where Redis would admit it.
+
+use strict;
+use warnings;
+use lib 't/lib';
+
+use SlidingLimit::Load qw(start_load summary);
+use SlidingLimit::Servers qw(get start_nginx start_redis wait_until);
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $redis = start_redis();
+my $REDIS = 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=10s connect_timeout=5s;';
+
+# Script calls since the last time.
+my $calls_before = 0;
+
+sub calls {
+    my $calls = $redis->calls('evalsha');
+    my $more = $calls - $calls_before;
+    $calls_before = $calls;
+    return $more;
+}
+
+# The stores that decided about requests, in order; "-" before those that passed.
+sub decided_by {
+    my ($nginx, $times, $path) = @_;
+    my @by;
+
+    for (1 .. $times) {
+        my ($status, $store) = $nginx->try($path, 'X-Store');
+        push @by, ($status == 200 ? '-' : '') . $store;
+    }
+
+    return join ' ', @by;
+}
+
+sub nginx {
+    my ($locations, %with) = @_;
+
+    return start_nginx(<<"END", workers => 2, http => $REDIS, %with);
+    add_header X-Store \$sliding_limit_store always;
+    add_header X-Status \$sliding_limit_status always;
+    $locations
+END
+}
+
+subtest 'a refusal is remembered by all workers, and then forgotten' => sub {
+    my $nginx = nginx(<<'END');
+        sliding_limit_deny_cache 3s;
+        location / { sliding_limit zone=all max=2 window=600s key=$arg_k fallback=none; empty_gif; }
+END
+
+    is decided_by($nginx, 3, '/?k=a'), '-redis -redis redis', 'Redis refuses';
+    calls();
+    is decided_by($nginx, 20, '/?k=a'), join(' ', ('deny_cache') x 20), 'all others are refused without it';
+    is calls(), 0, 'it was not asked';
+    is decided_by($nginx, 1, '/?k=b'), '-redis', 'other clients are none of this';
+
+    wait_until { decided_by($nginx, 1, '/?k=a') eq 'redis' } 10, 'Redis to be asked again';
+    is decided_by($nginx, 5, '/?k=a'), join(' ', ('deny_cache') x 5), 'and so on';
+};
+
+subtest 'what the client is told is what Redis said' => sub {
+    my $nginx = nginx(<<'END');
+        sliding_limit_deny_cache 10s;
+        location / { sliding_limit zone=told max=2 window=600s key=$arg_k fallback=none; empty_gif; }
+END
+    my @names = qw(X-RateLimit-Limit X-RateLimit-Remaining X-Status);
+
+    $nginx->try('/?k=a') for 1 .. 2;
+    my ($status, @first) = $nginx->try('/?k=a', @names, 'Retry-After', 'X-RateLimit-Reset');
+    sleep 2.2;
+    my @then = $nginx->try('/?k=a', @names, 'Retry-After', 'X-RateLimit-Reset', 'X-Store');
+
+    is $then[0], 429;
+    is "@then[1 .. 3]", "@first[0 .. 2]", 'the same headers';
+    is $then[6], 'deny_cache', 'from memory';
+    is $then[4], $then[5], 'Retry-After equals Reset';
+    cmp_ok $then[4], '<', $first[3] - 1, "the wait goes on: $first[3] s, $then[4] s";
+    cmp_ok $then[4], '>', $first[3] - 60, 'and is no other';
+    like $nginx->error_log, qr/refused by zone "told", max 2 in 600000 ms, retry after \d+ s, store: deny_cache/,
+        'the log says who refused';
+};
+
+subtest 'nobody is refused whom Redis would admit' => sub {
+    my $nginx = nginx(<<'END');
+        sliding_limit_deny_cache 1h;
+        location / { sliding_limit zone=short max=3 window=2s key=$arg_k fallback=none; empty_gif; }
+END
+    my (%passed, $remembered);
+    my $end = time + 8;
+
+    # whenever the window has room it must be given: so within any window and a
+    # little more as many pass as may
+    while (time < $end) {
+        my ($status, $store) = $nginx->try('/?k=a', 'X-Store');
+        push @{ $passed{a} }, time if $status == 200;
+        $remembered++ if $store eq 'deny_cache';
+        sleep 0.02;
+    }
+
+    my @passed = @{ $passed{a} };
+    cmp_ok scalar @passed, '>=', 9, scalar(@passed) . ' passed in 8 s';
+    cmp_ok $remembered, '>', 20, "$remembered were refused from memory";
+
+    # the fourth may pass 2 s after the first, and does soon after
+    my @late = grep { $passed[$_ + 3] - $passed[$_] > 3 } 0 .. $#passed - 3;
+    is scalar @late, 0, 'nobody had to wait for longer than the window';
+};
+
+subtest 'another max or cost is another question' => sub {
+    my $nginx = nginx(<<'END');
+        sliding_limit_deny_cache 1h;
+        location / { sliding_limit zone=tiers max=$arg_max cost=$arg_cost window=600s key=$arg_k fallback=none; empty_gif; }
+END
+    is decided_by($nginx, 4, '/?k=a&max=3'), '-redis -redis -redis redis', 'three pass';
+    is decided_by($nginx, 2, '/?k=a&max=5'), '-redis -redis', 'of whom more may pass, more do';
+    is decided_by($nginx, 2, '/?k=a&max=3'), 'deny_cache deny_cache';
+    is decided_by($nginx, 2, '/?k=b&max=10&cost=8'), '-redis redis';
+    is decided_by($nginx, 3, '/?k=b&max=10&cost=1'), '-redis -redis redis', 'what costs less may pass';
+    is decided_by($nginx, 1, '/?k=b&max=10&cost=8'), 'deny_cache';
+    is decided_by($nginx, 1, '/?k=b&max=10&cost=0'), '-redis', 'who only looks passes';
+};
+
+subtest 'of several limits one is enough, and nothing is charged' => sub {
+    my $nginx = nginx(<<'END');
+        sliding_limit_deny_cache 1h;
+        location / {
+            sliding_limit zone=few max=2 window=600s key=$arg_k fallback=none;
+            sliding_limit zone=many max=9 window=600s key=$arg_k fallback=none;
+            empty_gif;
+        }
+END
+    is decided_by($nginx, 6, '/?k=a'), '-redis -redis redis deny_cache deny_cache deny_cache';
+    is $redis->cli('ZCARD', 'rate_limit:many:a'), 2, 'only those that passed';
+    is_deeply [$nginx->try('/?k=a', qw(X-RateLimit-Limit))], [429, 2], 'the one that refused is shown';
+};
+
+# Where an answer could change before its time, or a refusal counts: every request
+# is asked about.
+my %not_used = (
+    'count=denied' => 'sliding_limit zone=denied max=2 window=600s key=$arg_k fallback=none count=denied;',
+    'beside count=denied' => 'sliding_limit zone=beside max=2 window=600s key=$arg_k fallback=none;
+        sliding_limit zone=hammers max=9 window=600s key=$arg_k fallback=none count=denied;',
+    'count_status' => 'sliding_limit zone=status max=2 window=600s key=$arg_k fallback=none count_status=200;',
+    'two stores' => 'sliding_limit zone=one max=2 window=600s key=$arg_k fallback=none;
+        sliding_limit zone=other max=9 window=600s key=$arg_k fallback=none store=memory;',
+    'two phases' => 'sliding_limit zone=early max=2 window=600s key=$arg_k fallback=none;
+        sliding_limit zone=late max=9 window=600s key=$arg_k fallback=none phase=precontent;',
+    'deny_cache off' => 'sliding_limit_deny_cache off;
+        sliding_limit zone=off max=2 window=600s key=$arg_k fallback=none;',
+);
+
+for my $case (sort keys %not_used) {
+    my $nginx = nginx("sliding_limit_deny_cache 1h; location / { $not_used{$case} empty_gif; }");
+
+    is decided_by($nginx, 5, '/?k=a'), '-redis -redis redis redis redis', "not used: $case";
+}
+
+{
+    my $nginx = nginx('sliding_limit_deny_cache 1h;
+        location / { sliding_limit zone=dry max=1 window=600s key=$arg_k fallback=none dry_run; empty_gif; }');
+
+    is decided_by($nginx, 4, '/?k=a'), '-redis -redis -redis -redis', 'not used: a dry run';
+}
+
+subtest 'a zone that is counted differently elsewhere is not remembered here' => sub {
+    my $nginx = nginx(<<'END');
+        sliding_limit_deny_cache 1h;
+        location /a { sliding_limit zone=shared max=2 window=600s key=$arg_k fallback=none; empty_gif; }
+        location /b { sliding_limit zone=shared max=2 window=600s key=$arg_k fallback=none count_status=500; empty_gif; }
+END
+    is decided_by($nginx, 4, '/a?k=a'), '-redis -redis redis redis';
+};
+
+subtest 'a reset behind its back is noticed after the time, by all' => sub {
+    my $nginx = nginx(<<'END');
+        sliding_limit_deny_cache 500ms;
+        location / { sliding_limit zone=reset max=2 window=600s key=$arg_k fallback=none; empty_gif; }
+END
+    is decided_by($nginx, 3, '/?k=a'), '-redis -redis redis';
+    $redis->cli('DEL', 'rate_limit:reset:a');
+    sleep 1;
+    is decided_by($nginx, 3, '/?k=a'), '-redis -redis redis', 'who is admitted ends it for the others';
+};
+
+subtest 'locations with different times share what is remembered' => sub {
+    my $nginx = nginx(<<'END');
+        location /long { sliding_limit_deny_cache 1h; sliding_limit zone=times max=1 window=600s key=$arg_k fallback=none; empty_gif; }
+        location /short { sliding_limit_deny_cache 1ms; sliding_limit zone=times max=1 window=600s key=$arg_k fallback=none; empty_gif; }
+END
+    is decided_by($nginx, 3, '/long?k=a'), '-redis redis deny_cache';
+    sleep 0.05;
+    is decided_by($nginx, 1, '/short?k=a'), 'redis', 'it is too old for one';
+    is decided_by($nginx, 1, '/long?k=a'), 'deny_cache', 'but not for the other';
+};
+
+subtest 'a reload keeps what is remembered, unless the limit has changed' => sub {
+    my $nginx = nginx(<<'END');
+        sliding_limit_deny_cache 1h;
+        location / { sliding_limit zone=reload max=1 window=600s key=$arg_k fallback=none; empty_gif; }
+END
+    is decided_by($nginx, 3, '/?k=a'), '-redis redis deny_cache';
+
+    my @old = $nginx->workers;
+    $nginx->reload;
+    wait_until { my %now = map { $_ => 1 } $nginx->workers; !grep { $now{$_} } @old } 20, 'new workers';
+    is decided_by($nginx, 1, '/?k=a'), 'deny_cache';
+};
+
+subtest 'load on denied clients: about one script call for each, second and server' => sub {
+    my ($keys, $seconds) = (100, 10);
+    my $nginx = nginx(<<'END', main => 'worker_rlimit_nofile 4096;');
+        location / { sliding_limit zone=flood max=1 window=600s key=$arg_k fallback=none; empty_gif; }
+END
+    $nginx->try("/?k=$_") for 1 .. $keys;
+    calls();
+
+    my $load = start_load(clients => 8, seconds => $seconds, ports => [ $nginx->port ],
+        path => sub { '/?k=' . (1 + ($_[0] * 13 + $_[1]) % $keys) });
+    my @answers = $load->finish;
+    my $calls = calls();
+
+    is summary(grep { $_->{status} != 429 } @answers), '', 'all are refused: ' . summary(@answers);
+    cmp_ok scalar @answers, '>', 2 * $keys * $seconds, 'by far more often than that';
+    cmp_ok $calls, '<=', 1.25 * $keys * ($seconds + 1), "$calls script calls";
+    cmp_ok $calls, '>', $keys, 'but it is asked now and then';
+    is $nginx->bad_lines, '';
+};
+
+done_testing();

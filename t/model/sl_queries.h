@@ -1,0 +1,43 @@
+/* A request of the model, as the module's own stores are asked about it. */
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sl_limit_query.h"
+#include "sl_model.h"
+
+namespace sl_model {
+
+class Queries {
+  public:
+    explicit Queries(const std::vector<Limit> &limits)
+        : names_(limits.size()), queries_(limits.size())
+    {
+        for (size_t i = 0; i < limits.size(); i++) {
+            const Limit &limit = limits[i];
+
+            names_[i] = std::to_string(limit.key);
+            queries_[i] = {"zone",
+                           names_[i],
+                           limit.window,
+                           limit.max,
+                           limit.cost,
+                           static_cast<unsigned>(limit.buckets),
+                           limit.counts_refused,
+                           limit.dry_run,
+                           false};
+        }
+    }
+
+    const sl::LimitQuery *data() const { return queries_.data(); }
+    size_t size() const { return queries_.size(); }
+    const sl::LimitQuery &operator[](size_t i) const { return queries_[i]; }
+
+  private:
+    std::vector<std::string> names_;
+    std::vector<sl::LimitQuery> queries_;
+};
+
+}  // namespace sl_model
