@@ -10,7 +10,7 @@ MODULE  := ngx_http_sliding_limit_module.so
 SOURCES := config $(wildcard src/* src/*/* lua/*)
 
 .DEFAULT_GOAL := module
-.PHONY: module help demo npm-packages test sanitize build-test lint format docker-test clean
+.PHONY: module help demo npm-packages test sanitize build-test lint format docker-test matrix clean
 
 module: $(BUILD)/$(MODULE) ## build the module (the default): build/ngx_http_sliding_limit_module.so
 
@@ -33,6 +33,7 @@ help: ## this list
 	@echo "  NGINX_SRC=dir  nginx sources to build against (default: those of the installed nginx)"
 	@echo "  PORT=n         where the demo listens (default: 8080)"
 	@echo "  SUITES=files   which tests to run (default: all)"
+	@echo "  LANES=names    which versions to test with, as scripts/matrix names them (default: all)"
 
 PORT ?= 8080
 
@@ -46,16 +47,26 @@ CORE       := $(wildcard src/core/*.cpp src/core/*.h)
 UNIT_FLAGS := -std=c++17 -O1 -g -W -Wall -Wextra -Werror -fsanitize=address,undefined \
               -fno-sanitize-recover=all -Isrc/core
 
-$(BUILD)/unit/%: t/unit/%.cpp $(CORE) $(wildcard t/unit/*.h)
+# what all of them test, compiled once
+$(BUILD)/unit/core/%.o: src/core/%.cpp $(CORE)
 	@mkdir -p $(@D)
-	$(CXX) $(UNIT_FLAGS) -o $@ $< $(filter %.cpp,$(CORE)) -lcmocka
+	$(CXX) $(UNIT_FLAGS) -c -o $@ $<
+
+$(BUILD)/unit/%: t/unit/%.cpp $(wildcard t/unit/*.h) $(patsubst src/core/%.cpp,$(BUILD)/unit/core/%.o,$(filter %.cpp,$(CORE)))
+	$(CXX) $(UNIT_FLAGS) -o $@ $< $(filter %.o,$^) -lcmocka
 
 MODEL_TESTS := $(patsubst t/model/%.cpp,$(BUILD)/model/%,$(wildcard t/model/*.cpp))
 MODEL_FLAGS := -std=c++17 -O2 -g -W -Wall -Wextra -Werror -It/model -Isrc/core
 
-$(BUILD)/model/%: t/model/%.cpp $(wildcard t/model/*.h) $(CORE)
+$(BUILD)/model/core/%.o: src/core/%.cpp $(CORE)
 	@mkdir -p $(@D)
-	$(CXX) $(MODEL_FLAGS) -o $@ $< $(filter %.cpp,$(CORE)) -lhiredis
+	$(CXX) $(MODEL_FLAGS) -c -o $@ $<
+
+$(BUILD)/model/%: t/model/%.cpp $(wildcard t/model/*.h) $(patsubst src/core/%.cpp,$(BUILD)/model/core/%.o,$(filter %.cpp,$(CORE)))
+	$(CXX) $(MODEL_FLAGS) -o $@ $< $(filter %.o,$^) -lhiredis
+
+# kept for the next time
+.SECONDARY:
 
 # what clients read our headers with, for t/header_parsers.t
 NPM_PACKAGES := ratelimit-header-parser@0.1.0 structured-headers@2.1.0
@@ -65,7 +76,7 @@ export SLIDING_LIMIT_NPM_DIR := $(abspath $(BUILD))/npm
 # does nothing where these versions are there
 npm-packages:
 	@[ "$$(cat $(BUILD)/npm/installed 2> /dev/null)" = "$(NPM_PACKAGES)" ] || { \
-	    echo "installing: $(NPM_PACKAGES)" && mkdir -p $(BUILD)/npm \
+	    scripts/install-packages npm && echo "installing: $(NPM_PACKAGES)" && mkdir -p $(BUILD)/npm \
 	    && npm install --loglevel=error --ignore-scripts --no-save --no-package-lock --no-audit --no-fund \
 	        --prefix "$(BUILD)/npm" $(NPM_PACKAGES) > $(BUILD)/npm/log \
 	    && echo "$(NPM_PACKAGES)" > $(BUILD)/npm/installed; }
@@ -81,6 +92,11 @@ sanitize: ## the same tests under AddressSanitizer and UBSan
 	@$(MAKE) -s -j$(JOBS) module npm-packages $(UNIT_TESTS) $(MODEL_TESTS)
 	@scripts/build-sanitized-nginx "$(BUILD)" "$(JOBS)"
 	@scripts/sanitize "$(BUILD)" $(SUITES)
+
+matrix: ## the same tests with other versions of nginx, hiredis and Redis, and with Valkey
+	@scripts/install-packages matrix
+	@$(MAKE) -s npm-packages
+	@scripts/matrix "$(BUILD)" "$(LANES)" $(SUITES)
 
 build-test: ## every way to build the module, with a plain nginx tree
 	@scripts/install-packages build sanitize

@@ -32,6 +32,14 @@ bool counts_with(const AppliedLimit &applied, ngx_uint_t status)
     return list != nullptr && list->contains(static_cast<unsigned>(status));
 }
 
+bool are_decided_together(const AppliedLimit &a, const AppliedLimit &b)
+{
+    Store *store = a.limit->zone->store;
+
+    return b.limit->zone->store == store
+           && (!store->decides_by_key() || view(a.key) == view(b.key));
+}
+
 /* What is shown from now on is as if it had not been counted. */
 void forget_count(AppliedLimit *applied)
 {
@@ -216,7 +224,7 @@ bool Check::is_applied(const Zone *zone) const noexcept
 
 bool Check::ask_next() noexcept
 {
-    Store *store = nullptr;
+    const AppliedLimit *first = nullptr;
 
     question_size_ = 0;
 
@@ -225,15 +233,17 @@ bool Check::ask_next() noexcept
         const AppliedLimit &next = applied()[i];
 
         if (!next.is_asked
-            && (store == nullptr || next.limit->zone->store == store)) {
-            store = next.limit->zone->store;
+            && (first == nullptr || are_decided_together(*first, next))) {
+            first = first != nullptr ? first : &next;
             question_[question_size_++] = i;
         }
     }
 
-    if (question_size_ == 0) {
+    if (first == nullptr) {
         return false;
     }
+
+    Store *store = first->limit->zone->store;
 
     Answer answer;
     answer.known = false;
@@ -290,37 +300,43 @@ bool Check::has_failed(const Store *store) const noexcept
     return false;
 }
 
-/* Whether one of those that the question is about is known to refuse. */
+/*
+ * Whether one of those that the question is about is known to refuse. Not if it
+ * is time to ask about another: then all are asked about.
+ */
 bool Check::recall_refusals(int64_t max_age_us) noexcept
 {
     SharedTable *table = main_conf(r_)->table;
+    Recalled recalled[kMaxLimits];
+    LimitState states[kMaxLimits];
     bool is_refused = false;
+    bool is_due = false;
 
     for (size_t i = 0; i < question_size_; i++) {
         AppliedLimit &asked = applied()[question_[i]];
-        LimitState state;
 
-        if (!remembers_refusals(asked)) {
-            continue;
-        }
+        recalled[i] =
+            remembers_refusals(asked)
+                ? table->recall(to_query(asked), max_age_us, &states[i])
+                : Recalled::kNothing;
 
-        switch (table->recall(to_query(asked), max_age_us, &state)) {
-        case Recalled::kRefusal:
-            is_refused = true;
-            note(&asked, state, "deny_cache");
-            judge(asked);
-            break;
+        asked.is_rechecked = recalled[i] == Recalled::kAskAgain;
+        is_due = is_due || asked.is_rechecked;
+        is_refused = is_refused || recalled[i] == Recalled::kRefusal;
+    }
 
-        case Recalled::kAskAgain:
-            asked.is_rechecked = true;
-            break;
+    if (is_due || !is_refused) {
+        return false;
+    }
 
-        case Recalled::kNothing:
-            break;
+    for (size_t i = 0; i < question_size_; i++) {
+        if (recalled[i] == Recalled::kRefusal) {
+            note(&applied()[question_[i]], states[i], "deny_cache");
+            judge(applied()[question_[i]]);
         }
     }
 
-    return is_refused;
+    return true;
 }
 
 bool Check::remembers_refusals(const AppliedLimit &applied) const noexcept
@@ -510,7 +526,9 @@ void Check::take_back(ngx_uint_t first_index, Predicate is_to_go) noexcept
 
             if (query.count < kMaxLimits && other.verdict.state.is_counted
                 && is_to_go(other) && other.answered_by == first.answered_by
-                && other.counted_at_us == first.counted_at_us)
+                && other.counted_at_us == first.counted_at_us
+                && (!first.answered_by->decides_by_key()
+                    || view(other.key) == view(first.key)))
             {
                 query.limits[query.count++] = to_query(other);
                 forget_count(&other);

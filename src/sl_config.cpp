@@ -521,13 +521,25 @@ void for_each_level(const MainConf &mcf, Function function)
     }
 }
 
+/* As they are written: what they come to is known only with a request. */
+bool have_same_key(const Limit &a, const Limit &b)
+{
+    auto text = [](const ngx_http_complex_value_t *value) {
+        return value != nullptr ? view(value->value) : std::string_view();
+    };
+
+    return text(&a.key) == text(&b.key) && text(a.fallback) == text(b.fallback);
+}
+
 /* Limits that stand together are asked about in several questions: one may be
  * refused after another has counted the request, which is then taken back. */
 bool is_divided(const Limit *first, const Limit *end)
 {
     return std::any_of(first, end, [first](const Limit &limit) {
         return limit.zone->store != first->zone->store
-               || limit.phase != first->phase;
+               || limit.phase != first->phase
+               || (limit.zone->store->decides_by_key()
+                   && !have_same_key(limit, *first));
     });
 }
 
@@ -569,6 +581,14 @@ bool check_configuration(ngx_conf_t *cf) noexcept
 
     if (mcf->zones.nelts > 0 && !use_memory(cf, mcf)) {
         return false;
+    }
+
+    auto *stores = static_cast<NamedStore *>(mcf->stores.elts);
+
+    for (ngx_uint_t i = 0; i < mcf->stores.nelts; i++) {
+        if (!look_up_redis(cf, stores[i])) {
+            return false;
+        }
     }
 
     for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {

@@ -15,10 +15,13 @@
 
 namespace sl {
 
+struct RedisSettings;
+
 /* One `sliding_limit_redis` line. */
 struct NamedStore {
     ngx_str_t name;
     Store *store;
+    RedisSettings *settings;
     Place place;
 };
 

@@ -6,8 +6,10 @@
 #include <new>
 
 #include "core/sl_key.h"
+#include "core/sl_number.h"
 #include "core/sl_redis_url.h"
 #include "redis/sl_redis_store.h"
+#include "sl_config_tls.h"
 #include "sl_config_util.h"
 
 namespace sl {
@@ -15,6 +17,8 @@ namespace sl {
 namespace {
 
 constexpr in_port_t kDefaultPort = 6379;
+constexpr in_port_t kDefaultSentinelPort = 26379;
+constexpr int64_t kMostConnections = 64;
 constexpr ngx_msec_t kDefaultTimeout = 50;
 constexpr ngx_msec_t kDefaultConnectTimeout = 200;
 constexpr ngx_msec_t kLongestTimeout = 60000;
@@ -28,7 +32,12 @@ struct RedisParameters {
     ngx_str_t user;
     ngx_str_t password;
     ngx_str_t password_file;
+    ngx_str_t sentinel_user;
+    ngx_str_t sentinel_password;
+    ngx_str_t sentinel_password_file;
     ngx_str_t db;
+    ngx_str_t connections;
+    TlsParameters tls;
 };
 
 const Parameter kParameters[] = {
@@ -38,7 +47,19 @@ const Parameter kParameters[] = {
     {"user=", offsetof(RedisParameters, user)},
     {"password=", offsetof(RedisParameters, password)},
     {"password_file=", offsetof(RedisParameters, password_file)},
+    {"sentinel_user=", offsetof(RedisParameters, sentinel_user)},
+    {"sentinel_password=", offsetof(RedisParameters, sentinel_password)},
+    {"sentinel_password_file=",
+     offsetof(RedisParameters, sentinel_password_file)},
     {"db=", offsetof(RedisParameters, db)},
+    {"connections=", offsetof(RedisParameters, connections)},
+    {"tls=", offsetof(RedisParameters, tls.tls)},
+    {"tls_ca=", offsetof(RedisParameters, tls.ca)},
+    {"tls_cert=", offsetof(RedisParameters, tls.cert)},
+    {"tls_key=", offsetof(RedisParameters, tls.key)},
+    {"tls_name=", offsetof(RedisParameters, tls.name)},
+    {"tls_verify=", offsetof(RedisParameters, tls.verify)},
+    {"tls_min_version=", offsetof(RedisParameters, tls.min_version)},
 };
 
 /* Settings and the store that uses them, in one piece of the pool. */
@@ -210,9 +231,24 @@ bool read_password_file(ngx_conf_t *cf, ngx_str_t name, ngx_str_t *password)
     return true;
 }
 
+bool has_password(ngx_conf_t *cf, const char *prefix, const RedisLogin &login)
+{
+    if (login.user.len != 0 && login.password.len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: %suser \"%V\" has no password; add "
+                           "%spassword= or %spassword_file=",
+                           prefix, &login.user, prefix, prefix);
+        return false;
+    }
+
+    return true;
+}
+
 bool set_credentials(ngx_conf_t *cf, const RedisUrl &url,
                      const RedisParameters &given, RedisSettings *settings)
 {
+    RedisLogin *login = &settings->login;
+
     if ((given.password.len != 0) + (given.password_file.len != 0)
             + !url.password.empty()
         > 1)
@@ -232,22 +268,59 @@ bool set_credentials(ngx_conf_t *cf, const RedisUrl &url,
 
     bool ok =
         set_credential(cf, "user", &settings->name, url.user, given.user,
-                       &settings->user)
+                       &login->user)
         && (given.password_file.len
-                ? read_password_file(cf, given.password_file,
-                                     &settings->password)
+                ? read_password_file(cf, given.password_file, &login->password)
                 : set_credential(cf, "password", &settings->name, url.password,
-                                 given.password, &settings->password));
+                                 given.password, &login->password));
 
-    if (ok && settings->user.len && settings->password.len == 0) {
+    return ok && has_password(cf, "", *login);
+}
+
+bool set_sentinel_credentials(ngx_conf_t *cf, const RedisParameters &given,
+                              RedisSettings *settings)
+{
+    RedisLogin *login = &settings->sentinel_login;
+    bool is_given = given.sentinel_user.len != 0
+                    || given.sentinel_password.len != 0
+                    || given.sentinel_password_file.len != 0;
+
+    if (is_given && settings->topology != Topology::kSentinel) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sliding_limit: user \"%V\" has no password; add "
-                           "password= or password_file=",
-                           &settings->user);
+                           "sliding_limit: sentinel_user=, sentinel_password= "
+                           "and sentinel_password_file= need a URL that "
+                           "starts with sentinel://, not \"%V\"",
+                           &settings->name);
         return false;
     }
 
-    return ok;
+    if (given.sentinel_password.len && given.sentinel_password_file.len) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: sentinel_password= and "
+                           "sentinel_password_file= are both given");
+        return false;
+    }
+
+    login->user = given.sentinel_user;
+    login->password = given.sentinel_password;
+
+    return (given.sentinel_password_file.len == 0
+            || read_password_file(cf, given.sentinel_password_file,
+                                  &login->password))
+           && has_password(cf, "sentinel_", *login);
+}
+
+bool set_connections(ngx_conf_t *cf, ngx_str_t *text, ngx_uint_t *to)
+{
+    int64_t number = text->len ? parse_count(view(*text)) : 1;
+
+    if (number < 1 || number > kMostConnections) {
+        refuse_value(cf, "connections", text, "a whole number from 1 to 64");
+        return false;
+    }
+
+    *to = static_cast<ngx_uint_t>(number);
+    return true;
 }
 
 bool set_socket(ngx_conf_t *cf, std::string_view path, RedisSettings *settings)
@@ -260,38 +333,54 @@ bool set_socket(ngx_conf_t *cf, std::string_view path, RedisSettings *settings)
         return false;
     }
 
-    auto *host =
-        static_cast<ngx_str_t *>(ngx_palloc(cf->pool, sizeof(ngx_str_t)));
+    auto *endpoint = static_cast<RedisEndpoint *>(
+        ngx_palloc(cf->pool, sizeof(RedisEndpoint)));
 
-    if (host == nullptr) {
+    if (endpoint == nullptr) {
         return false;
     }
 
-    *host = copy_text(cf, path);
+    *endpoint = {copy_text(cf, path), 0};
 
-    settings->is_socket = true;
-    settings->hosts = host;
-    settings->host_count = 1;
+    settings->endpoints = endpoint;
+    settings->endpoint_count = 1;
 
-    return host->data != nullptr;
+    return endpoint->host.data != nullptr;
 }
 
-/*
- * Resolves the host now: a worker must never wait for a name server, and
- * hiredis would make it, so all it is ever given are numbers.
- */
-bool set_address(ngx_conf_t *cf, std::string_view address,
-                 RedisSettings *settings)
+bool add_endpoint(ngx_conf_t *cf, std::string_view host, in_port_t port,
+                  ngx_array_t *endpoints)
+{
+    auto *endpoint = static_cast<RedisEndpoint *>(ngx_array_push(endpoints));
+
+    if (endpoint == nullptr) {
+        return false;
+    }
+
+    /* an IPv6 address */
+    if (host[0] == '[') {
+        host = host.substr(1, host.size() - 2);
+    }
+
+    *endpoint = {copy_text(cf, host), port};
+
+    return endpoint->host.data != nullptr;
+}
+
+/* A name is only noted here: there may be a resolver for it. */
+bool add_address(ngx_conf_t *cf, std::string_view address,
+                 in_port_t default_port, ngx_array_t *endpoints)
 {
     ngx_url_t u;
     ngx_memzero(&u, sizeof(u));
 
     u.url = str(address);
-    u.default_port = kDefaultPort;
+    u.default_port = default_port;
+    u.no_resolve = 1;
 
     /* nginx would take "unix:name" for a socket */
-    if (ngx_parse_url(cf->pool, &u) != NGX_OK || u.naddrs == 0
-        || u.family == AF_UNIX)
+    if (address.empty() || ngx_parse_url(cf->pool, &u) != NGX_OK
+        || u.host.len == 0 || u.family == AF_UNIX)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sliding_limit: %s in \"%V\", must be host or "
@@ -300,30 +389,54 @@ bool set_address(ngx_conf_t *cf, std::string_view address,
         return false;
     }
 
-    auto *hosts = static_cast<ngx_str_t *>(
-        ngx_pcalloc(cf->pool, u.naddrs * sizeof(ngx_str_t)));
+    return add_endpoint(cf, view(u.host), u.port ? u.port : default_port,
+                        endpoints);
+}
 
-    if (hosts == nullptr) {
+/* One, or several with a ',' in between. */
+bool set_addresses(ngx_conf_t *cf, const RedisUrl &url, RedisSettings *settings)
+{
+    ngx_array_t *endpoints =
+        ngx_array_create(cf->pool, 1, sizeof(RedisEndpoint));
+    std::string_view rest = url.addresses;
+    in_port_t default_port = url.scheme == RedisScheme::kSentinel
+                                 ? kDefaultSentinelPort
+                                 : kDefaultPort;
+
+    if (endpoints == nullptr) {
         return false;
     }
 
-    for (ngx_uint_t i = 0; i < u.naddrs; i++) {
-        u_char text[NGX_SOCKADDR_STRLEN];
-        size_t size = ngx_sock_ntop(u.addrs[i].sockaddr, u.addrs[i].socklen,
-                                    text, sizeof(text), 0);
+    for (bool is_last = false; !is_last;) {
+        size_t comma = url.scheme == RedisScheme::kRedis
+                           ? std::string_view::npos
+                           : rest.find(',');
 
-        hosts[i] = copy_text(cf, {reinterpret_cast<char *>(text), size});
+        is_last = comma == std::string_view::npos;
 
-        if (hosts[i].data == nullptr) {
+        if (!add_address(cf, rest.substr(0, comma), default_port, endpoints)) {
             return false;
         }
+
+        rest.remove_prefix(is_last ? rest.size() : comma + 1);
     }
 
-    settings->hosts = hosts;
-    settings->host_count = u.naddrs;
-    settings->port = u.port ? u.port : kDefaultPort;
+    settings->endpoints = static_cast<RedisEndpoint *>(endpoints->elts);
+    settings->endpoint_count = endpoints->nelts;
 
     return true;
+}
+
+Topology topology_of(RedisScheme scheme)
+{
+    switch (scheme) {
+    case RedisScheme::kSentinel:
+        return Topology::kSentinel;
+    case RedisScheme::kCluster:
+        return Topology::kCluster;
+    default:
+        return Topology::kSingle;
+    }
 }
 
 /* What limits call it with store=. */
@@ -373,17 +486,117 @@ bool read_settings(ngx_conf_t *cf, RedisSettings *settings, ngx_str_t *name)
         return false;
     }
 
+    if (given.db.len && url.scheme == RedisScheme::kCluster) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: db=%V is given, but a cluster has "
+                           "only one database",
+                           &given.db);
+        return false;
+    }
+
+    settings->topology = topology_of(url.scheme);
+    settings->primary = str(url.primary);
+
     return set_timeout(cf, "timeout", &given.timeout, kDefaultTimeout,
                        &settings->timeout)
            && set_timeout(cf, "connect_timeout", &given.connect_timeout,
                           kDefaultConnectTimeout, &settings->connect_timeout)
            && set_db(cf, url.db, given.db, &settings->db)
+           && set_connections(cf, &given.connections, &settings->connections)
            && set_credentials(cf, url, given, settings)
-           && (url.address.empty() ? set_socket(cf, url.socket, settings)
-                                   : set_address(cf, url.address, settings));
+           && set_sentinel_credentials(cf, given, settings)
+           && (url.scheme == RedisScheme::kUnix
+                   ? set_socket(cf, url.socket, settings)
+                   : set_addresses(cf, url, settings))
+           && set_tls(cf, given.tls, url.has_tls, settings);
 }
 
 }  // namespace
+
+namespace {
+
+/* All addresses of a name, now. */
+bool add_addresses_of(ngx_conf_t *cf, const RedisEndpoint &name,
+                      const Place &place, ngx_array_t *endpoints)
+{
+    ngx_url_t u;
+    ngx_memzero(&u, sizeof(u));
+
+    u.url = name.host;
+    u.default_port = name.port;
+
+    if (ngx_parse_url(cf->pool, &u) != NGX_OK || u.naddrs == 0) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "sliding_limit: %s in \"%V\" in %V:%ui, must be a host "
+                      "that can be looked up now, or there must be a resolver "
+                      "in the http block that will know it",
+                      u.err ? u.err : "no address", &u.url, &place.file,
+                      place.line);
+        return false;
+    }
+
+    for (ngx_uint_t i = 0; i < u.naddrs; i++) {
+        u_char text[NGX_SOCKADDR_STRLEN];
+        size_t size = ngx_sock_ntop(u.addrs[i].sockaddr, u.addrs[i].socklen,
+                                    text, sizeof(text), 0);
+
+        if (!add_endpoint(cf, {reinterpret_cast<char *>(text), size}, name.port,
+                          endpoints))
+        {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+ngx_resolver_t *find_resolver(ngx_conf_t *cf)
+{
+    auto *clcf = static_cast<ngx_http_core_loc_conf_t *>(
+        ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module));
+
+    /* without the directive there may be one that knows no name server */
+    return clcf->resolver != nullptr && clcf->resolver->connections.nelts > 0
+               ? clcf->resolver
+               : nullptr;
+}
+
+}  // namespace
+
+bool look_up_redis(ngx_conf_t *cf, const NamedStore &store) noexcept
+{
+    RedisSettings *settings = store.settings;
+    ngx_array_t *endpoints =
+        ngx_array_create(cf->pool, 1, sizeof(RedisEndpoint));
+
+    settings->resolver = find_resolver(cf);
+
+    if (settings->resolver != nullptr) {
+        return true;
+    }
+
+    if (endpoints == nullptr) {
+        return false;
+    }
+
+    for (ngx_uint_t i = 0; i < settings->endpoint_count; i++) {
+        const RedisEndpoint &endpoint = settings->endpoints[i];
+        bool is_name =
+            endpoint.port != 0 && !is_numeric_address(view(endpoint.host));
+
+        if (is_name ? !add_addresses_of(cf, endpoint, store.place, endpoints)
+                    : !add_endpoint(cf, view(endpoint.host), endpoint.port,
+                                    endpoints))
+        {
+            return false;
+        }
+    }
+
+    settings->endpoints = static_cast<RedisEndpoint *>(endpoints->elts);
+    settings->endpoint_count = endpoints->nelts;
+
+    return true;
+}
 
 bool read_redis(ngx_conf_t *cf, NamedStore *to) noexcept
 {
@@ -396,6 +609,7 @@ bool read_redis(ngx_conf_t *cf, NamedStore *to) noexcept
     auto *holder = new (memory) Holder();
 
     to->store = &holder->store;
+    to->settings = &holder->settings;
     to->place = place_of(cf);
 
     return read_settings(cf, &holder->settings, &to->name)

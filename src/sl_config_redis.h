@@ -13,4 +13,10 @@ namespace sl {
  */
 bool read_redis(ngx_conf_t *cf, NamedStore *to) noexcept;
 
+/*
+ * Once all is read: looks up its host names, unless there is a resolver that
+ * can do so later. False, with a message, if they are not known.
+ */
+bool look_up_redis(ngx_conf_t *cf, const NamedStore &store) noexcept;
+
 }  // namespace sl

@@ -8,7 +8,7 @@ namespace {
 void log_unknown(ngx_conf_t *cf, std::string_view unknown,
                  const Parameter *parameters, size_t count)
 {
-    u_char known[256];
+    u_char known[512];
     u_char *p = known;
 
     for (size_t i = 0; i < count; i++) {

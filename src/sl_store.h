@@ -63,6 +63,9 @@ class Store {
     /* For $sliding_limit_store. */
     virtual std::string_view kind() const noexcept = 0;
 
+    /* It can decide only about limits with the same key together. */
+    virtual bool decides_by_key() const noexcept { return false; }
+
     /*
      * Asks whether a request may pass. Returns nullptr with `*answer` filled
      * in if that is known at once. Otherwise `receiver` gets the answer later,

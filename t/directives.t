@@ -146,6 +146,7 @@ my $BODY = 'json, problem or text, or a media type like text/html and a template
 my $PREFIX = 'a whole number of bits from 1 to 128';
 my $NAME = $ZONE . ', and not "memory"';
 my $DB = 'a number from 0 to 2147483647';
+my $LOOKED_UP = 'must be a host that can be looked up now, or there must be a resolver in the http block';
 my $ADDRESS = 'must be host or host:port with a port from 1 to 65535';
 my $SOCKET = 'an absolute path shorter than 108 bytes';
 
@@ -721,23 +722,25 @@ accepted($_, with_redis($_)) for
     'unix:/run/redis.sock', 'unix:/', 'unix:/a@b:c.sock', 'unix:/' . 'p' x 106;
 
 for (
-    ['""', 'invalid URL ""', 'must start with redis:// or unix:'],
-    ['127.0.0.1:6379', 'invalid URL "127.0.0.1:6379"', 'must start with redis:// or unix:'],
-    ['redis', 'invalid URL "redis"', 'must start with redis:// or unix:'],
-    ['redis:127.0.0.1', 'invalid URL "redis:127.0.0.1"', 'must start with redis:// or unix:'],
-    ['redis:/127.0.0.1', 'invalid URL "redis:/127.0.0.1"', 'must start with redis:// or unix:'],
-    ['REDIS://127.0.0.1', 'invalid URL "REDIS://127.0.0.1"', 'must start with redis:// or unix:'],
-    ['http://127.0.0.1', 'invalid URL "http://127.0.0.1"', 'must start with redis:// or unix:'],
+    ['""', 'invalid URL ""', 'must start with redis://'],
+    ['127.0.0.1:6379', 'invalid URL "127.0.0.1:6379"', 'must start with redis://'],
+    ['redis', 'invalid URL "redis"', 'must start with redis://'],
+    ['redis:127.0.0.1', 'invalid URL "redis:127.0.0.1"', 'must start with redis://'],
+    ['redis:/127.0.0.1', 'invalid URL "redis:/127.0.0.1"', 'must start with redis://'],
+    ['REDIS://127.0.0.1', 'invalid URL "REDIS://127.0.0.1"', 'must start with redis://'],
+    ['http://127.0.0.1', 'invalid URL "http://127.0.0.1"', 'must start with redis://'],
     ["http://user:$SECRET\@127.0.0.1", 'invalid URL "http://user:***@127.0.0.1"',
-        'must start with redis:// or unix:'],
-    ["rediss://user:$SECRET\@127.0.0.1", 'invalid URL "rediss://user:***@127.0.0.1"'],
+        'must start with redis://'],
+    ['rediss:127.0.0.1', 'invalid URL "rediss:127.0.0.1"', 'must start with redis://, rediss://'],
+    ['rediss://', 'invalid URL "rediss://"', 'it has no host, as in rediss://127.0.0.1:6379'],
+    ["rediss://user:$SECRET\@127.0.0.1:0", 'invalid port in "127.0.0.1:0"', $ADDRESS],
     ["redis:/user:$SECRET\@127.0.0.1", 'invalid URL "***@127.0.0.1"',
-        'must start with redis:// or unix:'],
+        'must start with redis://'],
     ["redis:$SECRET\@127.0.0.1", 'invalid URL "***@127.0.0.1"',
-        'must start with redis:// or unix:'],
+        'must start with redis://'],
     ["user:$SECRET\@127.0.0.1", 'invalid URL "***@127.0.0.1"',
-        'must start with redis:// or unix:'],
-    ['timeout=5ms', 'invalid URL "timeout=5ms"', 'must start with redis:// or unix:'],
+        'must start with redis://'],
+    ['timeout=5ms', 'invalid URL "timeout=5ms"', 'must start with redis://'],
 
     ['redis://', 'invalid URL "redis://"', 'it has no host, as in redis://127.0.0.1:6379'],
     ['redis:///3', 'invalid URL "redis:///3"', 'it has no host, as in redis://127.0.0.1:6379'],
@@ -760,9 +763,20 @@ for (
     ['redis://127.0.0.1?db=3', 'in "127.0.0.1?db=3"', $ADDRESS],
     ['redis://unix:', 'in "unix:"', $ADDRESS],
     ['redis://unix:name', 'in "unix:name"', $ADDRESS],
-    ['redis://no-such-host.invalid', 'host not found in "no-such-host.invalid"', $ADDRESS],
+    ['redis://no-such-host.invalid', 'host not found in "no-such-host.invalid" in', $LOOKED_UP],
     ["redis://user:$SECRET\@no-such-host.invalid:6379",
-        'host not found in "no-such-host.invalid:6379"', $ADDRESS],
+        'host not found in "no-such-host.invalid" in', $LOOKED_UP],
+
+    ['sentinel://', 'invalid URL "sentinel://"', 'has no host, as in sentinel://'],
+    ['sentinel://127.0.0.1', 'invalid URL', 'does not say what Sentinels call the primary'],
+    ['sentinel:///mymaster', 'invalid URL', 'has no host, as in sentinel://'],
+    ['sentinel://127.0.0.1:1,/mymaster', 'no address in ""', $ADDRESS],
+    ['sentinel://127.0.0.1:1,127.0.0.1:0/mymaster', 'invalid port in "127.0.0.1:0"', $ADDRESS],
+    ['sentinel://127.0.0.1:1/mymaster/x', 'invalid db "x"', $DB],
+    ['cluster://', 'invalid URL "cluster://"', 'has no host, as in cluster://'],
+    ['cluster://127.0.0.1:1,,127.0.0.1:2', 'no address in ""', $ADDRESS],
+    ['cluster://127.0.0.1/1', 'invalid URL', 'a cluster has only one'],
+    ['redis://127.0.0.1,127.0.0.2', 'host not found in "127.0.0.1,127.0.0.2"', $LOOKED_UP],
 
     ['redis://127.0.0.1/abc', 'invalid db "abc"', $DB],
     ['redis://127.0.0.1/-1', 'invalid db "-1"', $DB],
@@ -778,7 +792,7 @@ for (
     ['unix:/' . 'p' x 107, 'invalid socket path "/' . 'p' x 107 . '"', $SOCKET],
 
     ["http://user:$HALF1/$HALF2\@127.0.0.1/3", 'invalid URL "http://user:***@127.0.0.1/3"',
-        'must start with redis:// or unix:'],
+        'must start with redis://'],
     ["redis://user:$HALF1/$HALF2\@127.0.0.1/x", 'invalid db "x"', $DB],
     ["redis://user:$HALF1/$HALF2\@127.0.0.1:0", 'invalid port in "127.0.0.1:0"', $ADDRESS],
     ["redis://user:$HALF1%4$HALF2\@127.0.0.1",
@@ -797,7 +811,33 @@ for (
     refused($url =~ /\Q$HALF1\E/ ? "URL shown so: $needed[0]" : $url, { with_redis($url) }, @needed);
 }
 
+accepted($_, with_redis($_))
+    for 'sentinel://127.0.0.1/mymaster', 'sentinel://127.0.0.1:1,[::1]:2,localhost/my-master/3',
+    'sentinel://user:secret@127.0.0.1:1/mymaster', 'cluster://127.0.0.1', 'cluster://127.0.0.1:1,[::1]:2,localhost';
+
+accepted('a name that the resolver will know', http => 'sliding_limit_redis redis://no-such-host.invalid; resolver 127.0.0.1;');
+
 # ---- sliding_limit_redis: parameters
+
+accepted("connections=$_", with_redis("redis://127.0.0.1 connections=$_")) for 1, 2, 64;
+refused("connections=$_", { with_redis("redis://127.0.0.1 connections=$_") },
+    qq{invalid connections "$_", must be a whole number from 1 to 64})
+    for 0, 65, -1, 'many', '1.5';
+
+accepted('sentinel_user= and sentinel_password=',
+    with_redis('sentinel://127.0.0.1/m sentinel_user=u sentinel_password=p'));
+accepted('sentinel_password= alone', with_redis('sentinel://127.0.0.1/m sentinel_password=p'));
+refused('sentinel_user= without a password', { with_redis('sentinel://127.0.0.1/m sentinel_user=u') },
+    'sentinel_user "u" has no password', 'sentinel_password= or sentinel_password_file=');
+refused("$_ without Sentinel", { with_redis("redis://127.0.0.1 $_=x") }, 'need a URL that starts with sentinel://')
+    for qw(sentinel_user sentinel_password sentinel_password_file);
+refused('two passwords for Sentinel',
+    { with_redis("sentinel://127.0.0.1/m sentinel_password=p sentinel_password_file=p") },
+    'sentinel_password= and sentinel_password_file= are both given');
+refused('sentinel_password_file= that is not there',
+    { with_redis('sentinel://127.0.0.1/m sentinel_password_file=nowhere') },
+    'cannot open password_file', 'nowhere');
+refused('db= of a cluster', { with_redis('cluster://127.0.0.1 db=1') }, 'db=1 is given, but a cluster has only one database');
 
 my $host = 'redis://127.0.0.1';
 my $file = "$dir/password";
@@ -844,7 +884,7 @@ for my $name (qw(name timeout connect_timeout user password password_file db)) {
 for ('retries=3', "passwd=$SECRET", "Password=$SECRET", "pass=$SECRET=", 'password', 'tls') {
     my ($name) = /^([^=]*=?)/;
     refused("parameter $name", { with_redis("$host $_") }, qq{unknown parameter "$name"},
-        'known are name=, timeout=, connect_timeout=, user=, password=, password_file=, db=');
+        'known are name=, timeout=, connect_timeout=, user=, password=, password_file=, ');
 }
 
 # ---- sliding_limit_redis: logging in
@@ -889,6 +929,61 @@ for ("$host password=$SECRET password_file=$file",
         { with_redis("$host password_file=none") }, qq{cannot open password_file "$dir/none"});
     refused('password_file that is a directory', { with_redis("$host password_file=$dir") },
         qq{cannot read password_file "$dir"}, 'Is a directory');
+}
+
+# ---- sliding_limit_redis: TLS
+
+accepted("tls=off: $_", with_redis("$_ tls=off"))
+    for $host, 'sentinel://127.0.0.1/m', 'cluster://127.0.0.1', 'unix:/run/redis.sock';
+
+# accepted, or else refused for this reason alone
+{
+    my $needed = 'needs hiredis 1.0 or later with TLS; this module was built with hiredis ';
+    my ($has_tls) = nginx_t(with_redis('rediss://127.0.0.1'));
+
+    for (['rediss://127.0.0.1', 'rediss://'], ["rediss://u:$SECRET\@127.0.0.1:6380/3", 'rediss://'],
+        ['rediss://localhost tls=on', 'rediss://'], ["$host tls=on", 'tls=on'],
+        ['sentinel://127.0.0.1/m tls=on', 'tls=on'], ['cluster://127.0.0.1 tls=on', 'tls=on'],
+        map { ["rediss://127.0.0.1 $_", 'rediss://'] } 'tls_verify=on', 'tls_verify=off', 'tls_min_version=1.2',
+            'tls_min_version=1.3', 'tls_name=redis.example', 'tls_name=a-b_c.1', 'tls_name=10.0.0.1', 'tls_name=::1')
+    {
+        my ($line, $what) = @$_;
+        (my $name = $line) =~ s/\Q$SECRET\E/.../;
+
+        $has_tls ? accepted($name, with_redis($line)) : refused($name, { with_redis($line) }, "$what $needed");
+    }
+}
+
+refused("$_ without TLS", { with_redis("$host $_") }, s/=.*/=/r . qq{ is given, but "$host" is without TLS},
+    'add tls=on', 'rediss://')
+    for "tls_ca=$file", "tls_cert=$file", "tls_key=$file", 'tls_name=a', 'tls_verify=on', 'tls_min_version=1.2';
+refused('tls_verify= and tls=off', { with_redis("$host tls=off tls_verify=off") }, 'tls_verify= is given, but',
+    'is without TLS');
+refused('rediss:// and tls=off', { with_redis("rediss://u:$SECRET\@127.0.0.1 tls=off") },
+    'tls=off is given, but "rediss://u:***@127.0.0.1" means TLS', 'write redis://');
+refused('tls=on and a socket', { with_redis('unix:/run/redis.sock tls=on') },
+    'tls=on is given, but a unix socket as "unix:/run/redis.sock" is without TLS');
+
+for my $name ('tls', 'tls_verify') {
+    refused("$name=$_", { with_redis("rediss://127.0.0.1 $name=$_") }, qq{invalid $name "$_", must be "on" or "off"})
+        for 'yes', 'ON', '1', '0', 'onoff';
+}
+
+refused("tls_min_version=$_", { with_redis("rediss://127.0.0.1 tls_min_version=$_") },
+    qq{invalid tls_min_version "$_", must be "1.2" or "1.3"})
+    for '1', '1.1', '1.4', '1.30', 'TLSv1.3';
+refused('tls_name=' . substr($_, 0, 20), { with_redis("rediss://127.0.0.1 \"tls_name=$_\"") },
+    qq{invalid tls_name "$_", must be a host name or an address})
+    for 'a b', 'a:6379', 'a/b', '[::1]', '*.example', 'a' x 254;
+
+refused('tls_cert= without tls_key=', { with_redis("rediss://127.0.0.1 tls_cert=$file") },
+    'tls_cert= is given, but not tls_key=');
+refused('tls_key= without tls_cert=', { with_redis("rediss://127.0.0.1 tls_key=$file") },
+    'tls_key= is given, but not tls_cert=');
+
+for my $name (qw(tls tls_ca tls_cert tls_key tls_name tls_verify tls_min_version)) {
+    refused("$name= without value", { with_redis("rediss://127.0.0.1 $name=") }, qq{"$name=" has no value});
+    refused("$name= twice", { with_redis("rediss://127.0.0.1 $name=on $name=on") }, "$name= is given twice");
 }
 
 done_testing();

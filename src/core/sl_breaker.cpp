@@ -18,7 +18,12 @@ void Breaker::succeeded(int64_t now) noexcept
 
 bool Breaker::failed(int64_t now, uint32_t random) noexcept
 {
-    return state_.failures.fetch_add(1) + 1 >= kTolerated
+    int64_t last = state_.failed_at.load();
+
+    while (now > last && !state_.failed_at.compare_exchange_weak(last, now)) {
+    }
+
+    return now > last && state_.failures.fetch_add(1) + 1 >= kTolerated
            && open(now, 0, random);
 }
 
@@ -79,18 +84,26 @@ Breaker::Ticket Breaker::take_probe(int64_t now, int64_t span) noexcept
 void Breaker::probe_failed(Ticket ticket, int64_t now, int64_t least_delay,
                            uint32_t random) noexcept
 {
-    schedule(ticket, now, state_.delay.load(), least_delay, random);
+    if (ticket != 0) {
+        schedule(ticket, now, state_.delay.load(), least_delay, random);
+    }
 }
 
 bool Breaker::probe_succeeded(Ticket ticket, int64_t now) noexcept
 {
+    if (ticket == 0) {
+        return false;
+    }
+
+    /* before it closes: what failed earlier must not open it again */
+    succeeded(now);
+
     if (!state_.next_probe.compare_exchange_strong(ticket, 0)) {
         return false;
     }
 
     state_.closed_at.store(now);
     state_.reason.store(0);
-    succeeded(now);
 
     return true;
 }

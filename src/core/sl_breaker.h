@@ -29,11 +29,12 @@ struct BreakerState {
     std::atomic<int64_t> opened_at;
     std::atomic<int64_t> closed_at;
     std::atomic<int64_t> succeeded_at;
+    std::atomic<int64_t> failed_at;
 
     /* Before jitter; 0: the shortest. */
     std::atomic<int64_t> delay;
 
-    /* In a row. */
+    /* In a row; at different times. */
     std::atomic<uint32_t> failures;
 
     /* What was wrong last, in the caller's terms. */
@@ -61,7 +62,11 @@ class Breaker {
     /* The store has answered in time. Does not close it. */
     void succeeded(int64_t now) noexcept;
 
-    /* It has not. True if that opened it. */
+    /*
+     * It has not. True if that opened it. Failures at the same time count as
+     * one: a worker that was held up finds all its questions overdue at once,
+     * and none of them may have left it.
+     */
     bool failed(int64_t now, uint32_t random) noexcept;
 
     /*

@@ -51,25 +51,28 @@ bool is_zone_name(std::string_view name) noexcept
     return true;
 }
 
-RedisKey redis_key(std::string_view zone, std::string_view key) noexcept
+RedisKey redis_key(std::string_view zone, std::string_view key,
+                   KeyStyle style) noexcept
 {
     static_assert(kMaxReadableKey >= kSha256HexSize + 1, "a hash must fit");
 
+    bool in_braces = style == KeyStyle::kInBraces;
     RedisKey name;
     name.size = 0;
 
     append(name, kRedisKeyPrefix);
     append(name, zone);
-    append(name, ":");
+    append(name, in_braces ? ":{" : ":");
 
     if (is_ordinary(key)) {
         append(name, key);
-        return name;
+    } else {
+        append(name, {&kHashMark, 1});
+        sha256_hex(key.data(), key.size(), name.data + name.size);
+        name.size += kSha256HexSize;
     }
 
-    append(name, {&kHashMark, 1});
-    sha256_hex(key.data(), key.size(), name.data + name.size);
-    name.size += kSha256HexSize;
+    append(name, in_braces ? "}" : "");
 
     return name;
 }

@@ -10,6 +10,9 @@
  *   - any other key (long, control characters, braces, a leading '#') stands
  *     there as '#' and its SHA-256. Braces are among them because a Redis
  *     Cluster takes what stands between the first two for the slot.
+ *
+ * On a cluster KEY stands in braces: all limits of one client are then in one
+ * slot, and can be decided about in one call.
  */
 
 #pragma once
@@ -24,7 +27,7 @@ constexpr size_t kMaxZoneName = 64;
 constexpr size_t kMaxReadableKey = 128;
 
 struct RedisKey {
-    char data[kRedisKeyPrefix.size() + kMaxZoneName + 1 + kMaxReadableKey];
+    char data[kRedisKeyPrefix.size() + kMaxZoneName + 3 + kMaxReadableKey];
     size_t size;
 
     std::string_view view() const noexcept { return {data, size}; }
@@ -33,7 +36,10 @@ struct RedisKey {
 /* [A-Za-z0-9_.-]{1,64} */
 bool is_zone_name(std::string_view name) noexcept;
 
+enum class KeyStyle { kPlain, kInBraces };
+
 /* `zone` must be a zone name. */
-RedisKey redis_key(std::string_view zone, std::string_view key) noexcept;
+RedisKey redis_key(std::string_view zone, std::string_view key,
+                   KeyStyle style) noexcept;
 
 }  // namespace sl

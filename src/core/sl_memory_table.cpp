@@ -91,6 +91,13 @@ int64_t leaves_at(const LimitQuery &limit, int64_t stamp)
                          : stamp + limit.window_us;
 }
 
+/* No entry stays in the window for longer. */
+int64_t longest_wait(const LimitQuery &limit)
+{
+    return limit.buckets ? (limit.buckets + 1) * width_of(limit)
+                         : limit.window_us;
+}
+
 /* The latest stamp that has left it by now. */
 int64_t last_expired(const LimitQuery &limit, int64_t now_us)
 {
@@ -633,7 +640,10 @@ void MemoryTable::take_back(const LimitQuery *limits, size_t count,
 void MemoryTable::remember(const LimitQuery &limit, const LimitState &state,
                            int64_t asked_us, int64_t now_us) noexcept
 {
-    int64_t until_us = asked_us + state.wait_us;
+    /* a store whose clock has stepped back names waits that are longer than
+     * its window; whether they stay so is not known */
+    int64_t wait = std::min(state.wait_us, longest_wait(limit));
+    int64_t until_us = asked_us + wait;
 
     if (until_us <= now_us) {
         return;
@@ -644,37 +654,50 @@ void MemoryTable::remember(const LimitQuery &limit, const LimitState &state,
     advance(now_us);
 
     int64_t lasts = until_us - now_us;
-    Asked asked{};
+    uint8_t list = list_of(lasts);
 
-    expire_idle(list_of(lasts));
+    expire_idle(list);
 
-    asked.name = name_of(limit, NameOf::kRefusal);
-    asked.key = find(asked.name);
+    Name name = name_of(limit, NameOf::kRefusal);
+    CellNumber number = find(name);
 
-    /* a key and a block, if they are not there */
-    if (!make_room(2, &asked, 1)) {
-        return;
+    if (number == kNone) {
+        number = add_refusal(name, lasts);
+
+        if (number == kNone) {
+            return;
+        }
+    } else {
+        move_to(number, list + is_of_regulars(key_at(number).list));
     }
 
-    if (asked.key == kNone) {
-        asked.key = add_key(asked.name, lasts);
-    }
-
-    Key &key = key_at(asked.key);
-
-    if (key.first_block == kNone) {
-        CellNumber number = take_cell();
-
-        block_at(number).tag = Tag::kRefusal;
-        block_at(number).next = kNone;
-        key.first_block = number;
-        key.last_block = number;
-        key.block_count = 1;
-    }
+    Key &key = key_at(number);
 
     block_at(key.first_block).refusal = {state.used, asked_us, until_us,
                                          asked_us};
     key.expires_us = until_us;
+}
+
+/* A key with a block to write it to; kNone: there is no room. */
+MemoryTable::CellNumber MemoryTable::add_refusal(const Name &name,
+                                                 int64_t lasts) noexcept
+{
+    if (!make_room(2, nullptr, 0)) {
+        return kNone;
+    }
+
+    CellNumber number = add_key(name, lasts);
+    CellNumber block = take_cell();
+    Key &key = key_at(number);
+
+    block_at(block).tag = Tag::kRefusal;
+    block_at(block).next = kNone;
+    in_this_order();
+    key.first_block = block;
+    key.last_block = block;
+    key.block_count = 1;
+
+    return number;
 }
 
 Recalled MemoryTable::recall(const LimitQuery &limit, int64_t now_us,

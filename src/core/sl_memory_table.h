@@ -135,6 +135,7 @@ class MemoryTable {
 
     Name name_of(const LimitQuery &limit, NameOf what) const noexcept;
     CellNumber find(const Name &name) const noexcept;
+    CellNumber add_refusal(const Name &name, int64_t lasts) noexcept;
     CellNumber add_key(const Name &name, int64_t window_us) noexcept;
     void remove_key(CellNumber number) noexcept;
     void touch(CellNumber number) noexcept;

@@ -11,6 +11,9 @@ RedisError classify_redis_error(std::string_view message) noexcept
 
     static constexpr Known kKnown[] = {
         {"NOSCRIPT", RedisError::kNoScript},
+        {"MOVED", RedisError::kElsewhere},
+        {"ASK", RedisError::kElsewhere},
+        {"TRYAGAIN", RedisError::kElsewhere},
         {"LOADING", RedisError::kUnavailable},
         {"OOM", RedisError::kUnavailable},
         {"READONLY", RedisError::kUnavailable},

@@ -13,6 +13,9 @@ enum class RedisError {
     /* The script is not there: load it and ask once more. */
     kNoScript,
 
+    /* Another server of the cluster has the key, or will have it soon. */
+    kElsewhere,
+
     /* Redis cannot serve anyone now: leave it alone and try again soon. */
     kUnavailable,
 

@@ -1,16 +1,47 @@
 #include "sl_redis_url.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace sl {
 
 namespace {
 
 constexpr auto npos = std::string_view::npos;
-constexpr std::string_view kTcp = "redis://";
 constexpr std::string_view kUnix = "unix:";
+
+struct Scheme {
+    std::string_view start;
+    RedisScheme scheme;
+    bool has_tls;
+    const char *without_host;
+};
+
+constexpr Scheme kSchemes[] = {
+    {"redis://", RedisScheme::kRedis, false,
+     "has no host, as in redis://127.0.0.1:6379"},
+    {"rediss://", RedisScheme::kRedis, true,
+     "has no host, as in rediss://127.0.0.1:6379"},
+    {"sentinel://", RedisScheme::kSentinel, false,
+     "has no host, as in sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster"},
+    {"cluster://", RedisScheme::kCluster, false,
+     "has no host, as in cluster://10.0.0.1:6379,10.0.0.2:6379"},
+};
 
 bool starts_with(std::string_view text, std::string_view start)
 {
     return text.substr(0, start.size()) == start;
+}
+
+/* What stands before the next '/', which goes, too. */
+std::string_view take_part(std::string_view *text)
+{
+    size_t slash = text->find('/');
+    std::string_view part = text->substr(0, slash);
+
+    text->remove_prefix(slash == npos ? text->size() : slash + 1);
+
+    return part;
 }
 
 int hex_digit(char ch)
@@ -51,6 +82,7 @@ const char *parse_redis_url(std::string_view text, RedisUrl *url) noexcept
     *url = RedisUrl{};
 
     if (starts_with(text, kUnix)) {
+        url->scheme = RedisScheme::kUnix;
         url->socket = text.substr(kUnix.size());
 
         /* unix:///path is a path; what stands in unix://here/path is not */
@@ -62,11 +94,19 @@ const char *parse_redis_url(std::string_view text, RedisUrl *url) noexcept
                    : nullptr;
     }
 
-    if (!starts_with(text, kTcp)) {
-        return "must start with redis:// or unix:";
+    const Scheme *scheme = std::find_if(
+        std::begin(kSchemes), std::end(kSchemes),
+        [text](const Scheme &s) { return starts_with(text, s.start); });
+
+    if (scheme == std::end(kSchemes)) {
+        return "must start with redis://, rediss://, sentinel://, cluster:// "
+               "or unix:";
     }
 
-    std::string_view rest = text.substr(kTcp.size());
+    url->scheme = scheme->scheme;
+    url->has_tls = scheme->has_tls;
+
+    std::string_view rest = text.substr(scheme->start.size());
     /*
      * The last '@', wherever it is: neither host nor database can contain one,
      * and a password with a raw '/' or '@' is still taken for what it is.
@@ -81,15 +121,26 @@ const char *parse_redis_url(std::string_view text, RedisUrl *url) noexcept
         rest.remove_prefix(at + 1);
     }
 
-    size_t slash = rest.find('/');
-    url->address = rest.substr(0, slash);
+    url->addresses = take_part(&rest);
 
-    if (slash != npos) {
-        url->db = rest.substr(slash + 1);
+    if (url->scheme == RedisScheme::kSentinel) {
+        url->primary = take_part(&rest);
     }
 
-    return url->address.empty() ? "has no host, as in redis://127.0.0.1:6379"
-                                : nullptr;
+    url->db = rest;
+
+    if (url->addresses.empty()) {
+        return scheme->without_host;
+    }
+
+    if (url->scheme == RedisScheme::kSentinel && url->primary.empty()) {
+        return "does not say what Sentinels call the primary, as in "
+               "sentinel://10.0.0.1:26379/mymaster";
+    }
+
+    return url->scheme == RedisScheme::kCluster && !url->db.empty()
+               ? "has a database, but a cluster has only one"
+               : nullptr;
 }
 
 size_t percent_decode(std::string_view text, char *to) noexcept

@@ -2,6 +2,9 @@
  * The address of a Redis:
  *
  *   redis://[user[:password]@]host[:port][/db]
+ *   rediss://..., the same with TLS
+ *   sentinel://[user[:password]@]host[:port][,host[:port]...]/primary[/db]
+ *   cluster://[user[:password]@]host[:port][,host[:port]...]
  *   unix:/path
  *
  * Parsing only takes it apart; what the parts may be is the caller's business.
@@ -14,18 +17,28 @@
 
 namespace sl {
 
+enum class RedisScheme { kRedis, kSentinel, kCluster, kUnix };
+
 struct RedisUrl {
-    /* Path of a unix socket; empty for TCP. */
+    RedisScheme scheme;
+
+    /* Path of a unix socket. */
     std::string_view socket;
 
-    /* host[:port] as written; IPv6 addresses in brackets. Empty for a socket.
-     */
-    std::string_view address;
+    /* host[:port] as written, with a ',' between them; IPv6 addresses in
+     * brackets. Empty for a socket. */
+    std::string_view addresses;
+
+    /* What Sentinels call the primary. */
+    std::string_view primary;
 
     /* Percent-encoded as in the URL; empty if absent. */
     std::string_view user;
     std::string_view password;
     std::string_view db;
+
+    /* It asks for TLS. */
+    bool has_tls;
 };
 
 /*

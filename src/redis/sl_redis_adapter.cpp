@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <new>
 
+#include "sl_redis_tls.h"
+
 namespace sl {
 
 namespace {
@@ -17,10 +19,11 @@ namespace {
 constexpr ngx_uint_t kEventFlags = NGX_LEVEL_EVENT;
 
 /*
- * Unparsed input above this is no answer to anything the module asks. hiredis
- * itself would go on buffering for as long as a bulk header promises more.
+ * Unparsed input above this is no answer to anything the module asks: the map
+ * of a cluster with a thousand nodes is far smaller. hiredis itself would go on
+ * buffering for as long as a bulk header promises more.
  */
-constexpr size_t kMaxUnparsed = 64 * 1024;
+constexpr size_t kMaxUnparsed = 1024 * 1024;
 
 /* A megabyte at a time: more than the replies to all that can be under way. */
 constexpr ngx_uint_t kMaxReads = 64;
@@ -49,6 +52,12 @@ void give_up(redisAsyncContext *ac, const char *reason)
     redisAsyncFree(ac);
 }
 
+bool peek(redisAsyncContext *ac, char *byte)
+{
+    return has_tls(ac) ? peek_decrypted(ac, byte)
+                       : recv(ac->c.fd, byte, 1, MSG_PEEK) == 1;
+}
+
 /*
  * hiredis asserts that every reply but an error was asked for. Nothing is
  * outstanding here, so whatever can be read is such a reply, or the end.
@@ -58,14 +67,15 @@ bool is_unsolicited(redisAsyncContext *ac)
     char byte;
 
     return ac->replies.head == nullptr && (ac->c.flags & REDIS_CONNECTED)
-           && recv(ac->c.fd, &byte, 1, MSG_PEEK) == 1 && byte != '-';
+           && peek(ac, &byte) && byte != '-';
 }
 
 bool has_input(const redisAsyncContext *ac)
 {
     int bytes = 0;
 
-    return ioctl(ac->c.fd, FIONREAD, &bytes) == 0 && bytes > 0;
+    return has_decrypted_input(ac)
+           || (ioctl(ac->c.fd, FIONREAD, &bytes) == 0 && bytes > 0);
 }
 
 /*

@@ -1,7 +1,5 @@
 #include "sl_redis_connection.h"
 
-#include "../core/sl_decision.h"
-#include "../core/sl_key.h"
 #include "../core/sl_redis_error.h"
 #include "sl_redis_adapter.h"
 #include "sl_redis_script.h"
@@ -16,58 +14,16 @@ namespace {
  */
 constexpr ngx_msec_t kSettledMs = 1000;
 
-/* Replies have no more elements than an answer about kMaxLimits. */
-constexpr size_t kMaxElements = numbers_in_answer(kMaxLimits);
-
-/*
- * hiredis allocates whatever arrays a server announces, and 0.14 walks them
- * when freeing. Nothing that is asked for is answered with a large one, or
- * with one inside another. A template, as 1.0 changed the type of the count.
- */
-redisReplyObjectFunctions *default_functions;
-
-template <typename Count>
-void *create_small_array(const redisReadTask *task, Count elements) noexcept
-{
-    if (static_cast<size_t>(elements) > kMaxElements || task->parent != nullptr)
-    {
-        return nullptr;
-    }
-
-    return default_functions->createArray(task, elements);
-}
-
-void limit_reply_size(redisAsyncContext *ac)
-{
-    static redisReplyObjectFunctions limited = [ac] {
-        default_functions = ac->c.reader->fn;
-
-        redisReplyObjectFunctions fn = *default_functions;
-        fn.createArray = create_small_array;
-        return fn;
-    }();
-
-    ac->c.reader->fn = &limited;
-}
-
-/* Why hiredis gives a connection up. */
-std::string_view reason_of(const redisAsyncContext *ac)
-{
-    /* what create_small_array() makes of it */
-    if (ac->c.err == REDIS_ERR_OOM) {
-        return "out of memory, or a reply unlike any that was asked for";
-    }
-
-    return ac->c.err ? ac->c.errstr : "connection closed";
-}
-
 }  // namespace
 
 RedisConnection::RedisConnection(const RedisSettings &settings,
+                                 RedisLocator &locator,
                                  RedisUser &user) noexcept
-    : settings_(settings), user_(user), state_(State::kClosed), ac_(nullptr),
-      timer_(), host_(0), began_(0), up_since_(0), script_loading_(false),
-      setup_command_(), auth_command_(), script_command_(), probe_command_()
+    : settings_(settings), locator_(locator), user_(user),
+      state_(State::kClosed), ac_(nullptr), timer_(), is_locating_(false),
+      host_(), port_(0), began_(0), up_since_(0), script_loading_(false),
+      setup_command_(), auth_command_(), script_command_(), role_command_(),
+      probe_command_()
 {
     setup_command_.on_reply = on_setup_reply;
     setup_command_.connection = this;
@@ -75,6 +31,8 @@ RedisConnection::RedisConnection(const RedisSettings &settings,
     auth_command_.connection = this;
     script_command_.on_reply = on_script_reply;
     script_command_.connection = this;
+    role_command_.on_reply = on_role_reply;
+    role_command_.connection = this;
     probe_command_.on_reply = on_probe_reply;
     probe_command_.connection = this;
 
@@ -94,7 +52,7 @@ void RedisConnection::open() noexcept
 
 void RedisConnection::reopen() noexcept
 {
-    if (state_ == State::kDown && ac_ == nullptr) {
+    if (state_ == State::kDown && ac_ == nullptr && !is_locating_) {
         connect();
     }
 }
@@ -122,11 +80,25 @@ void RedisConnection::read_waiting_input() noexcept
     }
 }
 
+bool RedisConnection::leads_to(const RedisEndpoint &endpoint) const noexcept
+{
+    return endpoint.port == port_ && view(endpoint.host) == host_;
+}
+
+void RedisConnection::renew() noexcept
+{
+    if (state_ == State::kUp) {
+        state_ = State::kStarting;
+        drop_context();
+        connect();
+    }
+}
+
 bool RedisConnection::send_script() noexcept
 {
     if (!script_loading_) {
-        script_loading_ = send_setup_command(&script_command_,
-                                             {"SCRIPT", "LOAD", script_text()});
+        script_loading_ =
+            send(&script_command_, {"SCRIPT", "LOAD", script_text()});
     }
 
     return script_loading_;
@@ -141,119 +113,115 @@ void RedisConnection::fail(Trouble trouble, std::string_view reason) noexcept
 void RedisConnection::connect() noexcept
 {
     began_ = ngx_current_msec;
+    is_locating_ = true;
 
-    redisAsyncContext *ac = new_context();
+    locator_.locate(*this);
+}
 
-    if (ac == nullptr) {
+void RedisConnection::not_located(Trouble trouble,
+                                  std::string_view reason) noexcept
+{
+    is_locating_ = false;
+
+    go_down(trouble, reason);
+}
+
+void RedisConnection::located(const RedisEndpoint &where) noexcept
+{
+    is_locating_ = false;
+    port_ = where.port;
+    ngx_cpystrn(reinterpret_cast<u_char *>(host_), where.host.data,
+                sizeof(host_));
+
+    OpenedContext opened = open_context(where, settings_.tls, on_shutdown);
+
+    if (opened.ac == nullptr) {
+        go_down(opened.trouble, opened.reason);
         return;
     }
 
-    ac_ = ac;
-    limit_reply_size(ac);
+    ac_ = opened.ac;
+    ac_->data = this;
 
     ngx_add_timer(&timer_, settings_.connect_timeout);
 
-    redisAsyncSetDisconnectCallback(ac, on_disconnect);
+    redisAsyncSetDisconnectCallback(ac_, on_disconnect);
     /* last: it asks for the write event that tells when the socket is open */
-    redisAsyncSetConnectCallback(ac, on_connect);
+    redisAsyncSetConnectCallback(ac_, on_connect);
 
     if (!send_setup()) {
         fail(Trouble::kLocal, "out of memory");
     }
 }
 
-/* nullptr: the failure has been dealt with. */
-redisAsyncContext *RedisConnection::new_context() noexcept
-{
-    auto *host = reinterpret_cast<char *>(settings_.hosts[host_].data);
-
-    errno = 0;
-
-    redisAsyncContext *ac = settings_.is_socket
-                                ? redisAsyncConnectUnix(host)
-                                : redisAsyncConnect(host, settings_.port);
-
-    if (ac == nullptr) {
-        go_down(Trouble::kLocal, "out of memory");
-        return nullptr;
-    }
-
-    if (ac->err) {
-        bool is_local = errno == EMFILE || errno == ENFILE;
-
-        go_down(is_local ? Trouble::kLocal : Trouble::kUnreachable, ac->errstr);
-        redisAsyncFree(ac);
-        return nullptr;
-    }
-
-    ac->data = this;
-
-    if (!attach_to_event_loop(ac, ngx_cycle->log, on_shutdown)) {
-        go_down(Trouble::kLocal, "no free worker_connections");
-        redisAsyncFree(ac);
-        return nullptr;
-    }
-
-    return ac;
-}
-
-/*
- * Everything at once, before the connection is even open: one round trip. The
- * probe is an ordinary check with a window of its own; its key has an empty
- * zone, which no configured limit can have.
- */
+/* Everything at once, before the connection is even open: one round trip. */
 bool RedisConnection::send_setup() noexcept
 {
-    if (settings_.password.len) {
-        bool sent = settings_.user.len
-                        ? send_setup_command(&auth_command_,
-                                             {"AUTH", view(settings_.user),
-                                              view(settings_.password)})
-                        : send_setup_command(
-                            &auth_command_, {"AUTH", view(settings_.password)});
-
-        if (!sent) {
-            return false;
-        }
-    }
-
-    if (settings_.db) {
-        u_char db[NGX_INT_T_LEN];
-        size_t size = ngx_sprintf(db, "%ui", settings_.db) - db;
-
-        if (!send_setup_command(
-                &setup_command_,
-                {"SELECT", {reinterpret_cast<char *>(db), size}}))
-        {
-            return false;
-        }
-    }
-
-    return send_script()
-           && send_setup_command(&probe_command_,
-                                 {"EVALSHA", script_sha(), "1",
-                                  redis_key("", "probe").view(), "", "probe",
-                                  "100000", "1000000", "1", "0", ""});
+    return send_login() && send_select()
+           && (settings_.topology != Topology::kSentinel
+               || send(&role_command_, {"ROLE"}))
+           && send_script() && send_probe();
 }
 
-bool RedisConnection::send_setup_command(
-    SetupCommand *command,
-    std::initializer_list<std::string_view> args) noexcept
+bool RedisConnection::send_login() noexcept
 {
-    constexpr size_t kMaxArgs = 11;
+    const RedisLogin &login = settings_.login;
 
-    const char *argv[kMaxArgs];
-    size_t argvlen[kMaxArgs];
+    if (login.password.len == 0) {
+        return true;
+    }
+
+    return login.user.len
+               ? send(&auth_command_,
+                      {"AUTH", view(login.user), view(login.password)})
+               : send(&auth_command_, {"AUTH", view(login.password)});
+}
+
+bool RedisConnection::send_select() noexcept
+{
+    u_char db[NGX_INT_T_LEN];
+    size_t size = ngx_sprintf(db, "%ui", settings_.db) - db;
+
+    return settings_.db == 0
+           || send(&setup_command_,
+                   {"SELECT", {reinterpret_cast<char *>(db), size}});
+}
+
+/* An ordinary check with a window of its own. */
+bool RedisConnection::send_probe() noexcept
+{
+    RedisKey key;
+
+    return user_.probe_key(&key)
+               ? send(&probe_command_,
+                      {"EVALSHA", script_sha(), "1", key.view(), "", "probe",
+                       "100000", "1000000", "1", "0", ""})
+               : send(&probe_command_,
+                      {"EVALSHA", script_sha(), "0", "", "probe"});
+}
+
+bool RedisConnection::send_asking() noexcept
+{
+    return send(&setup_command_, {"ASKING"});
+}
+
+bool RedisConnection::send(
+    RedisCommand *command,
+    std::initializer_list<std::string_view> words) noexcept
+{
+    constexpr size_t kMaxWords = 11;
+
+    const char *argv[kMaxWords];
+    size_t argvlen[kMaxWords];
     size_t argc = 0;
 
-    for (std::string_view arg : args) {
-        argv[argc] = arg.data();
-        argvlen[argc++] = arg.size();
+    for (std::string_view word : words) {
+        argv[argc] = word.data();
+        argvlen[argc++] = word.size();
     }
 
     return ac_ != nullptr
-           && redisAsyncCommandArgv(ac_, on_reply,
-                                    static_cast<RedisCommand *>(command),
+           && redisAsyncCommandArgv(ac_, on_reply, command,
                                     static_cast<int>(argc), argv, argvlen)
                   == REDIS_OK;
 }
@@ -297,12 +265,37 @@ void RedisConnection::on_script_reply(RedisCommand *self,
     on_setup_reply(self, reply);
 }
 
+/* Sentinels may be behind the times. */
+void RedisConnection::on_role_reply(RedisCommand *self,
+                                    redisReply *reply) noexcept
+{
+    RedisConnection *c = static_cast<SetupCommand *>(self)->connection;
+
+    if (reply != nullptr && reply->type == REDIS_REPLY_ARRAY
+        && reply->elements > 0 && reply->element[0]->type == REDIS_REPLY_STRING
+        && text_of(reply->element[0]) != "master")
+    {
+        c->fail(Trouble::kUnavailable,
+                "Sentinel names a server that is not the primary");
+        return;
+    }
+
+    on_setup_reply(self, reply);
+}
+
 void RedisConnection::on_probe_reply(RedisCommand *self,
                                      redisReply *reply) noexcept
 {
     RedisConnection *c = static_cast<SetupCommand *>(self)->connection;
 
-    if (reply != nullptr && reply->type == REDIS_REPLY_ARRAY) {
+    /* what is known of a cluster's slots may be out of date */
+    bool is_elsewhere =
+        reply != nullptr && reply->type == REDIS_REPLY_ERROR
+        && c->settings_.topology == Topology::kCluster
+        && classify_redis_error(text_of(reply)) == RedisError::kElsewhere;
+
+    if (is_elsewhere || (reply != nullptr && reply->type == REDIS_REPLY_ARRAY))
+    {
         c->set_up();
 
     } else if (reply != nullptr && reply->type != REDIS_REPLY_ERROR) {
@@ -346,7 +339,7 @@ void RedisConnection::lost(redisAsyncContext *ac) noexcept
         return;
     }
 
-    go_down(Trouble::kUnreachable, reason_of(ac));
+    go_down(Trouble::kUnreachable, reason_of(ac, state_ == State::kUp));
 }
 
 void RedisConnection::go_down(Trouble trouble, std::string_view reason) noexcept
@@ -358,7 +351,6 @@ void RedisConnection::go_down(Trouble trouble, std::string_view reason) noexcept
     ngx_msec_t began = state_ == State::kUp ? 0 : began_;
 
     state_ = State::kDown;
-    host_ = (host_ + 1) % settings_.host_count;
     stop_timer();
 
     user_.disconnected(trouble, reason, began);
@@ -373,6 +365,11 @@ void RedisConnection::stop_timer() noexcept
 
 void RedisConnection::drop_context() noexcept
 {
+    if (is_locating_) {
+        is_locating_ = false;
+        locator_.cancel();
+    }
+
     redisAsyncContext *ac = ac_;
 
     if (ac == nullptr) {
@@ -439,7 +436,7 @@ void RedisConnection::on_timer(ngx_event_t *ev) noexcept
     c->read_waiting_input();
 
     if (c->ac_ != nullptr && c->state_ != State::kUp) {
-        c->fail(Trouble::kUnreachable, "no answer within connect_timeout");
+        c->fail(Trouble::kUnreachable, reason_of_silence(c->ac_));
     }
 }
 

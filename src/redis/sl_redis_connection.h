@@ -19,37 +19,11 @@
 
 #include <initializer_list>
 
-#include "../sl_nginx.h"
-
-extern "C" {
-#include <hiredis/async.h>
-}
+#include "../core/sl_key.h"
+#include "sl_redis_context.h"
+#include "sl_redis_locator.h"
 
 namespace sl {
-
-/* Where a Redis is and how to log in. Strings are NUL-terminated. */
-struct RedisSettings {
-    /* For log messages: the address without password. */
-    ngx_str_t name;
-
-    /* Numeric addresses to try in turn; a single path if `is_socket`. */
-    const ngx_str_t *hosts;
-    ngx_uint_t host_count;
-    in_port_t port;
-    bool is_socket;
-
-    /* Empty: none. */
-    ngx_str_t user;
-    ngx_str_t password;
-
-    ngx_uint_t db;
-
-    /* From asking to answer, for one check. */
-    ngx_msec_t timeout;
-
-    /* From connect() to the end of set-up. */
-    ngx_msec_t connect_timeout;
-};
 
 /* A command that has been sent and waits for its reply. */
 struct RedisCommand {
@@ -58,21 +32,6 @@ struct RedisCommand {
      * first. Inside hiredis: the handler must not run requests.
      */
     void (*on_reply)(RedisCommand *self, redisReply *reply) noexcept;
-};
-
-/* What an error reply says. */
-inline std::string_view text_of(const redisReply *reply) noexcept
-{
-    return {reply->str, static_cast<size_t>(reply->len)};
-}
-
-/* Why a connection is of no use. */
-enum class Trouble {
-    kNone,
-    kLocal,       /* this worker has no means to connect */
-    kUnreachable, /* nobody there, or silence, or nonsense */
-    kUnavailable, /* it says that it cannot serve now */
-    kForbidden,   /* it says that we may not */
 };
 
 /* Whoever uses a connection. */
@@ -88,13 +47,17 @@ class RedisUser {
     virtual void disconnected(Trouble trouble, std::string_view reason,
                               ngx_msec_t began) noexcept = 0;
 
+    /* A key to try the script with; false: without one. */
+    virtual bool probe_key(RedisKey *key) const noexcept = 0;
+
   protected:
     ~RedisUser() = default;
 };
 
-class RedisConnection {
+class RedisConnection final : private LocatorUser {
   public:
-    RedisConnection(const RedisSettings &settings, RedisUser &user) noexcept;
+    RedisConnection(const RedisSettings &settings, RedisLocator &locator,
+                    RedisUser &user) noexcept;
 
     void open() noexcept;
 
@@ -112,6 +75,15 @@ class RedisConnection {
 
     bool is_up() const noexcept { return state_ == State::kUp; }
 
+    /* It is not known yet where to connect to: nothing can be sent. */
+    bool is_locating() const noexcept { return is_locating_; }
+
+    /* Whether that is where it is connected to, or connecting. */
+    bool leads_to(const RedisEndpoint &endpoint) const noexcept;
+
+    /* Connects anew, because the server is not the right one any more. */
+    void renew() noexcept;
+
     /*
      * Queues a command in Redis's protocol; it leaves at the end of this turn
      * of the event loop. On false `command` will not be called.
@@ -123,6 +95,14 @@ class RedisConnection {
 
     /* Loads the script (again); commands sent from now on will find it. */
     bool send_script() noexcept;
+
+    /* For a command that follows: the server is to accept it although it does
+     * not have the key yet. */
+    bool send_asking() noexcept;
+
+    /* A command of few words; as send(). */
+    bool send(RedisCommand *command,
+              std::initializer_list<std::string_view> words) noexcept;
 
     /*
      * Whoever uses it notices that it is of no use: drops it, and tells them
@@ -139,11 +119,13 @@ class RedisConnection {
     };
 
     void connect() noexcept;
-    redisAsyncContext *new_context() noexcept;
+    void located(const RedisEndpoint &where) noexcept override;
+    void not_located(Trouble trouble,
+                     std::string_view reason) noexcept override;
     bool send_setup() noexcept;
-    bool send_setup_command(
-        SetupCommand *command,
-        std::initializer_list<std::string_view> args) noexcept;
+    bool send_login() noexcept;
+    bool send_select() noexcept;
+    bool send_probe() noexcept;
     void set_up() noexcept;
     void setup_failed(std::string_view error) noexcept;
     bool is_settled() const noexcept;
@@ -155,6 +137,7 @@ class RedisConnection {
     static void on_setup_reply(RedisCommand *self, redisReply *reply) noexcept;
     static void on_auth_reply(RedisCommand *self, redisReply *reply) noexcept;
     static void on_script_reply(RedisCommand *self, redisReply *reply) noexcept;
+    static void on_role_reply(RedisCommand *self, redisReply *reply) noexcept;
     static void on_probe_reply(RedisCommand *self, redisReply *reply) noexcept;
     static void on_connect(const redisAsyncContext *ac, int status) noexcept;
     static void on_shutdown(redisAsyncContext *ac) noexcept;
@@ -164,6 +147,7 @@ class RedisConnection {
     static void on_timer(ngx_event_t *ev) noexcept;
 
     const RedisSettings &settings_;
+    RedisLocator &locator_;
     RedisUser &user_;
     State state_;
     redisAsyncContext *ac_;
@@ -171,7 +155,12 @@ class RedisConnection {
     /* The time for set-up. */
     ngx_event_t timer_;
 
-    ngx_uint_t host_; /* index of the address in use */
+    /* The locator has been asked and has not said where yet. */
+    bool is_locating_;
+
+    char host_[NGX_SOCKADDR_STRLEN];
+    in_port_t port_;
+
     ngx_msec_t began_;
     ngx_msec_t up_since_;
 
@@ -181,6 +170,7 @@ class RedisConnection {
     SetupCommand setup_command_;
     SetupCommand auth_command_;
     SetupCommand script_command_;
+    SetupCommand role_command_;
     SetupCommand probe_command_;
 };
 

@@ -12,12 +12,14 @@ namespace {
 
 using namespace std::string_view_literals;
 
+using sl::KeyStyle;
+
 constexpr std::string_view kZone = "api";
 constexpr std::string_view kStart = "rate_limit:api:";
 
 std::string name_of(std::string_view zone, std::string_view key)
 {
-    return std::string{sl::redis_key(zone, key).view()};
+    return std::string{sl::redis_key(zone, key, KeyStyle::kPlain).view()};
 }
 
 std::string name_of(std::string_view key)
@@ -203,10 +205,26 @@ void the_longest_zone_and_key_fill_a_name_exactly(void **)
 {
     std::string zone(64, 'z');
     std::string key(128, 'k');
-    sl::RedisKey name = sl::redis_key(zone, key);
+    sl::RedisKey name = sl::redis_key(zone, key, KeyStyle::kPlain);
 
-    assert_int_equal(name.size, sizeof(name.data));
     assert_text_equal(name.view(), "rate_limit:" + zone + ":" + key);
+
+    name = sl::redis_key(zone, key, KeyStyle::kInBraces);
+    assert_int_equal(name.size, sizeof(name.data));
+    assert_text_equal(name.view(), "rate_limit:" + zone + ":{" + key + "}");
+}
+
+void a_key_in_braces_is_the_same_otherwise(void **)
+{
+    for (std::string key :
+         {std::string("a:b"), std::string("{}"), std::string(300, 'k'),
+          std::string("#"), std::string("}x{")})
+    {
+        std::string plain = name_of(key).substr(kStart.size());
+        sl::RedisKey name = sl::redis_key(kZone, key, KeyStyle::kInBraces);
+
+        assert_text_equal(name.view(), std::string(kStart) + "{" + plain + "}");
+    }
 }
 
 void a_hash_fits_behind_the_longest_zone(void **)
@@ -360,6 +378,7 @@ int main()
         cmocka_unit_test(
             a_special_byte_is_found_at_the_end_of_the_longest_readable_key),
         cmocka_unit_test(the_longest_zone_and_key_fill_a_name_exactly),
+        cmocka_unit_test(a_key_in_braces_is_the_same_otherwise),
         cmocka_unit_test(a_hash_fits_behind_the_longest_zone),
         cmocka_unit_test(a_hash_taken_for_a_key_is_hashed_itself),
         cmocka_unit_test(a_key_cannot_pretend_to_be_of_another_zone),

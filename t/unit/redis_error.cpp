@@ -68,6 +68,16 @@ void the_first_word_alone_is_enough(void **)
     assert_kind(RedisError::kForbidden, {"NOAUTH", "WRONGPASS", "NOPERM"});
 }
 
+void another_server_has_the_key(void **)
+{
+    assert_kind(RedisError::kElsewhere,
+                {
+                    "MOVED 3999 127.0.0.1:6381",
+                    "ASK 3999 127.0.0.1:6381",
+                    "TRYAGAIN Multiple keys request during rehashing of slot",
+                });
+}
+
 void any_other_error_is_about_this_call(void **)
 {
     assert_kind(RedisError::kThisCall,
@@ -76,9 +86,6 @@ void any_other_error_is_about_this_call(void **)
                     "ERR",
                     "WRONGTYPE Operation against a key holding the wrong kind "
                     "of value",
-                    "MOVED 3999 127.0.0.1:6381",
-                    "ASK 3999 127.0.0.1:6381",
-                    "TRYAGAIN Multiple keys request during rehashing of slot",
                     "CROSSSLOT Keys in request don't hash to the same slot",
                 });
 }
@@ -134,6 +141,7 @@ int main()
         cmocka_unit_test(a_redis_that_serves_nobody_is_unavailable),
         cmocka_unit_test(wrong_or_missing_rights_are_forbidden),
         cmocka_unit_test(the_first_word_alone_is_enough),
+        cmocka_unit_test(another_server_has_the_key),
         cmocka_unit_test(any_other_error_is_about_this_call),
         cmocka_unit_test(an_empty_message_is_about_this_call),
         cmocka_unit_test(a_word_that_only_begins_like_a_known_one_is_not_it),

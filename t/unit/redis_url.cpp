@@ -18,14 +18,23 @@ constexpr size_t kBad = std::string_view::npos;
 
 /* --- parse_redis_url --- */
 
-/* `parts` as in RedisUrl: socket, address, user, password, db. */
-void assert_parts(std::string_view text, const RedisUrl &parts)
+struct Parts {
+    std::string_view socket;
+    std::string_view addresses;
+    std::string_view user;
+    std::string_view password;
+    std::string_view db;
+    std::string_view primary;
+};
+
+void assert_parts(std::string_view text, const Parts &parts)
 {
     RedisUrl url;
 
     assert_null(sl::parse_redis_url(text, &url));
     assert_text_equal(url.socket, parts.socket);
-    assert_text_equal(url.address, parts.address);
+    assert_text_equal(url.addresses, parts.addresses);
+    assert_text_equal(url.primary, parts.primary);
     assert_text_equal(url.user, parts.user);
     assert_text_equal(url.password, parts.password);
     assert_text_equal(url.db, parts.db);
@@ -42,100 +51,105 @@ void assert_refused(std::string_view text, std::string_view why)
 
 void a_host_alone_is_enough(void **)
 {
-    assert_parts("redis://localhost", {"", "localhost", "", "", ""});
-    assert_parts("redis://h", {"", "h", "", "", ""});
+    assert_parts("redis://localhost", {"", "localhost", "", "", "", ""});
+    assert_parts("redis://h", {"", "h", "", "", "", ""});
 }
 
 void a_port_belongs_to_the_address(void **)
 {
-    assert_parts("redis://127.0.0.1:6379", {"", "127.0.0.1:6379", "", "", ""});
+    assert_parts("redis://127.0.0.1:6379",
+                 {"", "127.0.0.1:6379", "", "", "", ""});
 }
 
 void a_database_follows_the_slash(void **)
 {
-    assert_parts("redis://redis.local/3", {"", "redis.local", "", "", "3"});
+    assert_parts("redis://redis.local/3", {"", "redis.local", "", "", "3", ""});
     assert_parts("redis://redis.local:6380/15",
-                 {"", "redis.local:6380", "", "", "15"});
+                 {"", "redis.local:6380", "", "", "15", ""});
 }
 
 void a_slash_alone_names_no_database(void **)
 {
-    assert_parts("redis://redis.local/", {"", "redis.local", "", "", ""});
+    assert_parts("redis://redis.local/", {"", "redis.local", "", "", "", ""});
 }
 
 void all_behind_the_first_slash_is_the_database(void **)
 {
-    assert_parts("redis://h/1/2", {"", "h", "", "", "1/2"});
-    assert_parts("redis://u:p@h//2", {"", "h", "u", "p", "/2"});
+    assert_parts("redis://h/1/2", {"", "h", "", "", "1/2", ""});
+    assert_parts("redis://u:p@h//2", {"", "h", "u", "p", "/2", ""});
 }
 
 void a_password_may_contain_raw_slashes(void **)
 {
-    assert_parts("redis://u:pa/ss@h/1", {"", "h", "u", "pa/ss", "1"});
-    assert_parts("redis://:/@h", {"", "h", "", "/", ""});
+    assert_parts("redis://u:pa/ss@h/1", {"", "h", "u", "pa/ss", "1", ""});
+    assert_parts("redis://:/@h", {"", "h", "", "/", "", ""});
 }
 
 void an_empty_userinfo_is_none(void **)
 {
-    assert_parts("redis://@h", {"", "h", "", "", ""});
-    assert_parts("redis://unix:p@h", {"", "h", "unix", "p", ""});
+    assert_parts("redis://@h", {"", "h", "", "", "", ""});
+    assert_parts("redis://unix:p@h", {"", "h", "unix", "p", "", ""});
 }
 
 void an_ipv6_address_keeps_its_brackets(void **)
 {
-    assert_parts("redis://[::1]", {"", "[::1]", "", "", ""});
+    assert_parts("redis://[::1]", {"", "[::1]", "", "", "", ""});
     assert_parts("redis://[2001:db8::1]:6379/2",
-                 {"", "[2001:db8::1]:6379", "", "", "2"});
-    assert_parts("redis://u:p@[::1]:6379", {"", "[::1]:6379", "u", "p", ""});
-    assert_parts("redis://u@[::1]", {"", "[::1]", "u", "", ""});
+                 {"", "[2001:db8::1]:6379", "", "", "2", ""});
+    assert_parts("redis://u:p@[::1]:6379",
+                 {"", "[::1]:6379", "u", "p", "", ""});
+    assert_parts("redis://u@[::1]", {"", "[::1]", "u", "", "", ""});
 }
 
 void user_and_password_stand_before_the_host(void **)
 {
     assert_parts("redis://web:secret@redis.local:6379/1",
-                 {"", "redis.local:6379", "web", "secret", "1"});
+                 {"", "redis.local:6379", "web", "secret", "1", ""});
 }
 
 void a_user_needs_no_password(void **)
 {
-    assert_parts("redis://web@redis.local", {"", "redis.local", "web", "", ""});
+    assert_parts("redis://web@redis.local",
+                 {"", "redis.local", "web", "", "", ""});
     assert_parts("redis://web:@redis.local",
-                 {"", "redis.local", "web", "", ""});
+                 {"", "redis.local", "web", "", "", ""});
 }
 
 void a_password_needs_no_user(void **)
 {
     assert_parts("redis://:secret@redis.local",
-                 {"", "redis.local", "", "secret", ""});
-    assert_parts("redis://:@redis.local", {"", "redis.local", "", "", ""});
+                 {"", "redis.local", "", "secret", "", ""});
+    assert_parts("redis://:@redis.local", {"", "redis.local", "", "", "", ""});
 }
 
 void a_password_may_contain_at_signs_and_colons(void **)
 {
-    assert_parts("redis://u:p@ss@h:1", {"", "h:1", "u", "p@ss", ""});
-    assert_parts("redis://u:p:ss@h", {"", "h", "u", "p:ss", ""});
-    assert_parts("redis://u::@:@@h/2", {"", "h", "u", ":@:@", "2"});
-    assert_parts("redis://:@@h", {"", "h", "", "@", ""});
+    assert_parts("redis://u:p@ss@h:1", {"", "h:1", "u", "p@ss", "", ""});
+    assert_parts("redis://u:p:ss@h", {"", "h", "u", "p:ss", "", ""});
+    assert_parts("redis://u::@:@@h/2", {"", "h", "u", ":@:@", "2", ""});
+    assert_parts("redis://:@@h", {"", "h", "", "@", "", ""});
 }
 
 void percent_signs_stay_as_they_are(void **)
 {
-    assert_parts("redis://a%40b:c%2Fd@h", {"", "h", "a%40b", "c%2Fd", ""});
-    assert_parts("redis://u:%zz@h", {"", "h", "u", "%zz", ""});
+    assert_parts("redis://a%40b:c%2Fd@h", {"", "h", "a%40b", "c%2Fd", "", ""});
+    assert_parts("redis://u:%zz@h", {"", "h", "u", "%zz", "", ""});
 }
 
 void a_socket_is_a_path(void **)
 {
-    assert_parts("unix:/run/redis.sock", {"/run/redis.sock", "", "", "", ""});
-    assert_parts("unix:r", {"r", "", "", "", ""});
+    assert_parts("unix:/run/redis.sock",
+                 {"/run/redis.sock", "", "", "", "", ""});
+    assert_parts("unix:r", {"r", "", "", "", "", ""});
 }
 
 void nothing_in_a_path_is_special(void **)
 {
-    assert_parts("unix:/a/u:p@h:1/2", {"/a/u:p@h:1/2", "", "", "", ""});
-    assert_parts("unix:redis://u:p@h/2", {"redis://u:p@h/2", "", "", "", ""});
+    assert_parts("unix:/a/u:p@h:1/2", {"/a/u:p@h:1/2", "", "", "", "", ""});
+    assert_parts("unix:redis://u:p@h/2",
+                 {"redis://u:p@h/2", "", "", "", "", ""});
     assert_parts("unix:///run/redis.sock",
-                 {"///run/redis.sock", "", "", "", ""});
+                 {"///run/redis.sock", "", "", "", "", ""});
 }
 
 void the_parts_point_into_the_text(void **)
@@ -146,7 +160,7 @@ void the_parts_point_into_the_text(void **)
     assert_null(sl::parse_redis_url(text, &url));
     assert_ptr_equal(url.user.data(), text.data() + 8);
     assert_ptr_equal(url.password.data(), text.data() + 13);
-    assert_ptr_equal(url.address.data(), text.data() + 22);
+    assert_ptr_equal(url.addresses.data(), text.data() + 22);
     assert_ptr_equal(url.db.data(), text.data() + 29);
 }
 
@@ -156,7 +170,7 @@ void nothing_is_left_of_an_earlier_url(void **)
 
     assert_null(sl::parse_redis_url("redis://u:p@h/1", &url));
     assert_null(sl::parse_redis_url("unix:/s", &url));
-    assert_text_equal(url.address, "");
+    assert_text_equal(url.addresses, "");
     assert_text_equal(url.user, "");
     assert_text_equal(url.password, "");
     assert_text_equal(url.db, "");
@@ -165,14 +179,32 @@ void nothing_is_left_of_an_earlier_url(void **)
     assert_text_equal(url.socket, "");
 }
 
+void only_rediss_asks_for_tls(void **)
+{
+    RedisUrl url;
+
+    assert_parts("rediss://u:p@h:1/2", {"", "h:1", "u", "p", "2", ""});
+    assert_null(sl::parse_redis_url("rediss://h", &url));
+    assert_true(url.scheme == sl::RedisScheme::kRedis);
+    assert_true(url.has_tls);
+
+    for (std::string_view text :
+         {"redis://h", "sentinel://h/m", "cluster://h", "unix:/s"})
+    {
+        assert_null(sl::parse_redis_url(text, &url));
+        assert_false(url.has_tls);
+    }
+}
+
 void other_schemes_are_refused(void **)
 {
     for (std::string_view text :
-         {"", "redis", "redis:", "redis:/", "redis:/h", "rediss://h",
-          "http://h", "REDIS://h", "Unix:/s", "unix/s", "unix", " redis://h",
-          "//h", "h:6379", "/run/redis.sock"})
+         {"", "redis", "redis:", "redis:/", "redis:/h", "rediss:/h",
+          "redisss://h", "http://h", "REDIS://h", "Unix:/s", "unix/s", "unix",
+          " redis://h", "//h", "h:6379", "/run/redis.sock", ""})
     {
-        assert_refused(text, "must start with redis:// or unix:");
+        assert_refused(text, "must start with redis://, rediss://, "
+                             "sentinel://, cluster:// or unix:");
     }
 }
 
@@ -201,9 +233,50 @@ void the_text_ends_where_its_size_says(void **)
 
     assert_refused(text.substr(0, 8),
                    "has no host, as in redis://127.0.0.1:6379");
-    assert_parts(text.substr(0, 9), {"", "h", "", "", ""});
-    assert_parts(text.substr(0, 11), {"", "h:1", "", "", ""});
-    assert_parts(text.substr(0, 13), {"", "h:1", "", "", "2"});
+    assert_parts(text.substr(0, 9), {"", "h", "", "", "", ""});
+    assert_parts(text.substr(0, 11), {"", "h:1", "", "", "", ""});
+    assert_parts(text.substr(0, 13), {"", "h:1", "", "", "2", ""});
+}
+
+void sentinels_are_listed_and_name_the_primary(void **)
+{
+    assert_parts("sentinel://a:1,b,[::1]:3/mymaster",
+                 {"", "a:1,b,[::1]:3", "", "", "", "mymaster"});
+    assert_parts("sentinel://u:p@a:1/mymaster/4",
+                 {"", "a:1", "u", "p", "4", "mymaster"});
+    assert_refused("sentinel://a:1", "does not say what Sentinels call the "
+                                     "primary, as in "
+                                     "sentinel://10.0.0.1:26379/mymaster");
+    assert_refused("sentinel://a:1/", "does not say what Sentinels call the "
+                                      "primary, as in "
+                                      "sentinel://10.0.0.1:26379/mymaster");
+    assert_refused("sentinel:///mymaster",
+                   "has no host, as in "
+                   "sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster");
+}
+
+void servers_of_a_cluster_are_listed(void **)
+{
+    assert_parts("cluster://a:1,b:2", {"", "a:1,b:2", "", "", "", ""});
+    assert_parts("cluster://:p@a:1", {"", "a:1", "", "p", "", ""});
+    assert_refused("cluster://", "has no host, as in "
+                                 "cluster://10.0.0.1:6379,10.0.0.2:6379");
+    assert_refused("cluster://a:1/2",
+                   "has a database, but a cluster has only one");
+}
+
+void the_scheme_is_told(void **)
+{
+    RedisUrl url;
+
+    assert_null(sl::parse_redis_url("redis://h", &url));
+    assert_true(url.scheme == sl::RedisScheme::kRedis);
+    assert_null(sl::parse_redis_url("unix:/s", &url));
+    assert_true(url.scheme == sl::RedisScheme::kUnix);
+    assert_null(sl::parse_redis_url("sentinel://h/m", &url));
+    assert_true(url.scheme == sl::RedisScheme::kSentinel);
+    assert_null(sl::parse_redis_url("cluster://h", &url));
+    assert_true(url.scheme == sl::RedisScheme::kCluster);
 }
 
 /* --- find_password --- */
@@ -253,7 +326,7 @@ void a_url_without_a_password_has_none(void **)
          {"", "redis", "://", "redis://", "redis://h", "redis://h:6379/1",
           "redis://u@h", "redis://u:@h", "redis://[::1]:6379",
           "redis://u@[::1]:1", "redis://@h:1", "unix:/run/redis.sock",
-          "unix:/a:b@c"})
+          "unix:/a:b@c", ""})
     {
         assert_password(text, "");
     }
@@ -397,6 +470,9 @@ int main()
     const CMUnitTest tests[] = {
         cmocka_unit_test(a_host_alone_is_enough),
         cmocka_unit_test(a_port_belongs_to_the_address),
+        cmocka_unit_test(sentinels_are_listed_and_name_the_primary),
+        cmocka_unit_test(servers_of_a_cluster_are_listed),
+        cmocka_unit_test(the_scheme_is_told),
         cmocka_unit_test(a_database_follows_the_slash),
         cmocka_unit_test(a_slash_alone_names_no_database),
         cmocka_unit_test(all_behind_the_first_slash_is_the_database),
@@ -412,6 +488,7 @@ int main()
         cmocka_unit_test(nothing_in_a_path_is_special),
         cmocka_unit_test(the_parts_point_into_the_text),
         cmocka_unit_test(nothing_is_left_of_an_earlier_url),
+        cmocka_unit_test(only_rediss_asks_for_tls),
         cmocka_unit_test(other_schemes_are_refused),
         cmocka_unit_test(a_missing_host_is_refused),
         cmocka_unit_test(a_missing_path_is_refused),

@@ -17,7 +17,7 @@ use Exporter 'import';
 use IO::Socket::INET ();
 use POSIX ();
 
-our @EXPORT_OK = qw(start_fake_redis);
+our @EXPORT_OK = qw(read_command start_fake_redis);
 
 use constant ADMITTED => "*4\r\n:2\r\n:1\r\n:60000000\r\n:1790000000000000\r\n";
 
@@ -70,6 +70,9 @@ sub serve {
     while (my ($command, @args) = read_command($socket)) {
         if ($command eq 'SCRIPT') {
             print $socket '$40' . "\r\n" . 'a' x 40 . "\r\n";
+        }
+        elsif ($command eq 'EVALSHA' && $args[1] eq '0') {
+            print $socket "*1\r\n:1790000000000000\r\n";
         }
         elsif ($command eq 'EVALSHA' && $args[2] =~ /^rate_limit::/) {
             print $socket ADMITTED;

@@ -4,10 +4,11 @@
 #   ...break something meanwhile...
 #   my @answers = $load->finish;
 #
-# A path may be a sub: it is given the client's number and the request's.
+# A path may be a sub: it is given the client's number and the request's. With
+# requests => N each client sends so many, however long that takes.
 #
-# One answer: { at, took (seconds), port, status, remaining, store }. Status 0
-# means no answer at all; the store is what a header X-Store says.
+# One answer: { at, took (seconds), port, status, remaining, store, key }. Status 0
+# means no answer at all; store and key are what headers X-Store and X-Key say.
 
 package SlidingLimit::Load;
 
@@ -25,14 +26,16 @@ our @EXPORT_OK = qw(start_load summary);
 sub start_load {
     my (%with) = @_;
     my $self = bless { dir => File::Temp->newdir(), pids => [], owner => $$ }, __PACKAGE__;
-    my $end = time + $with{seconds};
+    my $end = time + ($with{seconds} || 0);
+    my $goes_on = $with{requests} ? sub { $_[0] < $with{requests} } : sub { time < $end };
 
     for my $n (1 .. $with{clients}) {
         my $pid = fork // die "fork: $!";
         if (!$pid) {
             my $port = $with{ports}[$n % @{ $with{ports} }];
             my $path = ref $with{path} ? $with{path} : sub { $with{path} };
-            eval { client("$self->{dir}/$n", $port, sub { $path->($n, @_) }, $end, $with{pause} || 0) };
+            eval { client("$self->{dir}/$n", $port, sub { $path->($n, @_) }, $goes_on,
+                $with{pause} || 0) };
             POSIX::_exit($@ ? 1 : 0);
         }
         push @{ $self->{pids} }, $pid;
@@ -42,14 +45,14 @@ sub start_load {
 }
 
 sub client {
-    my ($file, $port, $path, $end, $pause) = @_;
+    my ($file, $port, $path, $goes_on, $pause) = @_;
     my ($socket, $log);
 
     open $log, '>', $file or die $!;
     local $SIG{PIPE} = 'IGNORE';
     local $SIG{ALRM} = sub { die "timeout\n" };
 
-    for (my $i = 0; time < $end; $i++) {
+    for (my $i = 0; $goes_on->($i); $i++) {
         my $get = $path->($i);
         my $start = time;
         my $answer = '';
@@ -81,8 +84,9 @@ sub client {
         my $status = $answer =~ m{^HTTP/1\.1 (\d+)} ? $1 : 0;
         my $remaining = $answer =~ /^X-RateLimit-Remaining: (\d+)/mi ? $1 : '-';
         my $store = $answer =~ /^X-Store: (\S+)/mi ? $1 : '-';
-        printf $log "%.6f %.6f %d %d %s %s\n",
-            $start, time - $start, $port, $status, $remaining, $store;
+        my $key = $answer =~ /^X-Key: (\S+)/mi ? $1 : '-';
+        printf $log "%.6f %.6f %d %d %s %s %s\n",
+            $start, time - $start, $port, $status, $remaining, $store, $key;
 
         undef $socket if $closed;
         sleep $pause if $pause;
@@ -102,9 +106,9 @@ sub finish {
     for my $file (glob "$self->{dir}/*") {
         open my $log, '<', $file or die $!;
         while (<$log>) {
-            my ($at, $took, $port, $status, $remaining, $store) = split;
-            push @answers, { at => $at, took => $took, port => $port,
-                status => $status, remaining => $remaining, store => $store };
+            my %answer;
+            @answer{qw(at took port status remaining store key)} = split;
+            push @answers, \%answer;
         }
     }
 

@@ -1,0 +1,136 @@
+/*
+ * A call of lua/sliding_window.lua on its way: what it says, who waits for the
+ * answer, and what has to be done if nobody does.
+ */
+
+#pragma once
+
+#include "../core/sl_key.h"
+#include "../core/sl_uuid.h"
+#include "../sl_nginx.h"
+#include "../sl_store.h"
+#include "sl_redis_connection.h"
+
+namespace sl {
+
+class RedisChannel;
+
+/* A limit as the script wants it. */
+struct ScriptLimit {
+    RedisKey key;
+    int64_t window_us;
+    int64_t max;
+    int64_t cost;
+    unsigned buckets;
+    const char *rule;
+};
+
+/* What the script is called with. */
+struct ScriptArgs {
+    static constexpr int64_t kAsk = -1;
+
+    ScriptLimit limits[kMaxLimits];
+    size_t count;
+    std::string_view id;
+
+    /* kAsk, or of the answer whose counts are to be taken back. */
+    int64_t time_us;
+
+    ScriptArgs() noexcept : limits(), count(0), time_us(kAsk) {}
+
+    ScriptArgs(const Query &query, int64_t time, KeyStyle style) noexcept;
+
+    /* Those of the limits whose index is picked. */
+    template <typename Predicate>
+    ScriptArgs only(Predicate is_picked) const noexcept
+    {
+        ScriptArgs some;
+
+        some.id = id;
+        some.time_us = time_us;
+
+        for (size_t i = 0; i < count; i++) {
+            if (is_picked(i)) {
+                some.limits[some.count++] = limits[i];
+            }
+        }
+
+        return some;
+    }
+};
+
+/* What is to be taken back if the answer finds nobody. */
+struct Provisional {
+    /* Has no id of its own: that is in `id`. */
+    ScriptArgs args;
+
+    /* Which limit of the question each of them is. */
+    size_t index[kMaxLimits];
+
+    char id[kUuidSize];
+
+    /* nullptr if there is nothing provisional in it, or no memory. */
+    static Provisional *of(const Query &query, const ScriptArgs &all) noexcept;
+};
+
+/*
+ * A channel owns it until the reply has come or the connection broke, which
+ * may be long after its asker gave up or went away.
+ */
+struct RedisCall final : RedisCommand, PendingQuestion, ngx_queue_t {
+    RedisChannel *channel;
+
+    /* nullptr once answered, timed out or abandoned. */
+    AnswerReceiver *receiver;
+
+    ngx_event_t timer;
+
+    /* It asks, about so many limits; if not, it takes something back. */
+    bool is_question;
+    size_t limits;
+
+    /* What to take back if it is not known or not wanted; nullptr: nothing. */
+    Provisional *provisional;
+
+    /* It takes something back, and may do so twice. */
+    bool is_repeatable;
+
+    /* Its time is up and the reply has not come; since when. */
+    bool is_late;
+    ngx_msec_t late_since;
+
+    /* Kept for another try; freed by hiredis. */
+    char *command;
+    int size;
+
+    /* Slot of its keys in a cluster. */
+    unsigned slot;
+
+    /* Redis had lost the script, and has been given it again. */
+    bool retried;
+
+    /* How often it was sent elsewhere. */
+    unsigned redirects;
+
+    /* Whose timeout is being dealt with; nullptr once it is gone. */
+    static const RedisCall *expiring;
+
+    /* nullptr: out of memory. */
+    static RedisCall *create(const ScriptArgs &args) noexcept;
+
+    ~RedisCall();
+
+    /* Answers whoever still waits. */
+    void reply(const Answer &answer) noexcept;
+
+    /* The timer stays: that no reply comes is worth knowing all the same. */
+    void abandon(bool keep_provisional) noexcept override;
+
+    void stop_timer() noexcept;
+};
+
+/* False: that is not what the script returns. */
+bool read_reply(const redisReply *reply, size_t limits,
+                Answer *answer) noexcept;
+
+}  // namespace sl

@@ -1,0 +1,715 @@
+#include "sl_redis_channel.h"
+
+#include <algorithm>
+
+#include "../core/sl_redis_error.h"
+#include "sl_redis_script.h"
+
+namespace sl {
+
+namespace {
+
+/*
+ * hiredis's queue has no bound of its own. Redis answers this many in about
+ * 100 ms: whatever came on top would only time out.
+ */
+constexpr ngx_uint_t kMaxCalls = 10000;
+
+/* What waits for Redis to come back is bounded, too. */
+constexpr ngx_uint_t kMaxBacklog = 10000;
+
+/* Failures that do not take the store down are logged this often at most. */
+constexpr ngx_msec_t kComplainEveryMs = 10000;
+
+/* How often a worker looks whether the breaker has closed. */
+constexpr ngx_msec_t kLookEveryMs = 100;
+
+/* A wrong password does not mend itself, and Redis logs every attempt. */
+constexpr ngx_msec_t kForbiddenDelayMs = 10000;
+
+int64_t now_ms()
+{
+    return static_cast<int64_t>(ngx_current_msec);
+}
+
+uint32_t dice()
+{
+    return static_cast<uint32_t>(ngx_random());
+}
+
+/* What a server says may contain anything, and must stay one line. */
+struct OneLine {
+    char buffer[256];
+    ngx_str_t text;
+
+    explicit OneLine(std::string_view raw) noexcept
+    {
+        size_t size = raw.copy(buffer, sizeof(buffer));
+
+        std::replace_if(
+            buffer, buffer + size,
+            [](unsigned char ch) { return ch < 0x20 || ch == 0x7f; }, '?');
+        text = str({buffer, size});
+    }
+};
+
+ngx_msec_t least_delay(Trouble trouble)
+{
+    return trouble == Trouble::kForbidden ? kForbiddenDelayMs : 0;
+}
+
+/* There was no Redis that would have executed it, but there may be one later.
+ */
+bool has_failed(const redisReply *reply)
+{
+    if (reply == nullptr) {
+        return true;
+    }
+
+    if (reply->type != REDIS_REPLY_ERROR) {
+        return false;
+    }
+
+    RedisError error = classify_redis_error(text_of(reply));
+
+    return error == RedisError::kUnavailable || error == RedisError::kForbidden;
+}
+
+}  // namespace
+
+RedisChannel::RedisChannel(const RedisSettings &settings, const ngx_str_t &name,
+                           RedisLocator &locator, BreakerState &breaker,
+                           RedisRouter &router) noexcept
+    : settings_(settings), name_(name), router_(router), breaker_(breaker),
+      connection_(settings, locator, *this), recovery_(), ticket_(0), calls_(),
+      call_count_(0), backlog_(), backlog_count_(0), silent_failures_(0),
+      complained_at_(0)
+{
+    ngx_queue_init(&calls_);
+    ngx_queue_init(&backlog_);
+
+    /* a worker that has nothing else to do need not stay for it */
+    recovery_.cancelable = 1;
+    recovery_.handler = on_recovery;
+    recovery_.data = this;
+    recovery_.log = ngx_cycle->log;
+}
+
+RedisChannel::~RedisChannel()
+{
+    close();
+}
+
+void RedisChannel::open() noexcept
+{
+    connection_.open();
+}
+
+void RedisChannel::close() noexcept
+{
+    connection_.close();
+
+    if (recovery_.timer_set) {
+        ngx_del_timer(&recovery_);
+    }
+
+    drop_questions();
+
+    while (!ngx_queue_empty(&backlog_)) {
+        delete next_of_backlog();
+    }
+}
+
+bool RedisChannel::is_usable() noexcept
+{
+    drop_if_stalled();
+
+    if (breaker_.is_open()) {
+        recover_soon();
+        return false;
+    }
+
+    return connection_.accepts();
+}
+
+PendingQuestion *RedisChannel::ask(RedisCall *call,
+                                   AnswerReceiver &receiver) noexcept
+{
+    bool is_full = call_count_ >= kMaxCalls;
+
+    if (is_full || !send(call)) {
+        delete call;
+        complain(is_full ? "too many checks are waiting" : "cannot send");
+        return nullptr;
+    }
+
+    call->receiver = &receiver;
+
+    return call;
+}
+
+bool RedisChannel::adopt(RedisCall *call, bool with_asking) noexcept
+{
+    if (!connection_.accepts() || call_count_ >= kMaxCalls) {
+        return false;
+    }
+
+    /* that it is overdue is not this server's doing */
+    call->late_since = ngx_current_msec;
+
+    return (!with_asking || connection_.send_asking()) && send(call);
+}
+
+/* ---- taking back ---- */
+
+/*
+ * Logs and buckets apart: of a log an entry is taken back by its id, and so
+ * only once, however often that is tried; of a bucket not.
+ */
+void RedisChannel::take_back(const ScriptArgs &all) noexcept
+{
+    for (bool is_log : {true, false}) {
+        ScriptArgs args = all.only(
+            [&](size_t i) { return (all.limits[i].buckets == 0) == is_log; });
+
+        RedisCall *call = args.count > 0 ? RedisCall::create(args) : nullptr;
+
+        if (call != nullptr) {
+            call->is_repeatable = is_log;
+            send_or_postpone(call);
+
+        } else if (args.count > 0) {
+            complain("out of memory");
+        }
+    }
+}
+
+void RedisChannel::send_or_postpone(RedisCall *call) noexcept
+{
+    if (!connection_.accepts() || !send(call)) {
+        postpone(call);
+    }
+}
+
+void RedisChannel::postpone(RedisCall *call) noexcept
+{
+    if (backlog_count_ == kMaxBacklog) {
+        delete call;
+        complain("a count could not be taken back");
+        return;
+    }
+
+    call->is_late = false;
+
+    if (RedisCall::expiring == call) {
+        RedisCall::expiring = nullptr;
+    }
+
+    wait_in_backlog(call);
+}
+
+void RedisChannel::wait_in_backlog(RedisCall *call) noexcept
+{
+    call->channel = this;
+    ngx_queue_insert_tail(&backlog_, static_cast<ngx_queue_t *>(call));
+    backlog_count_++;
+}
+
+RedisCall *RedisChannel::next_of_backlog() noexcept
+{
+    auto *call = static_cast<RedisCall *>(ngx_queue_head(&backlog_));
+
+    ngx_queue_remove(static_cast<ngx_queue_t *>(call));
+    backlog_count_--;
+
+    return call;
+}
+
+void RedisChannel::send_backlog() noexcept
+{
+    /* as many as there are: what cannot be sent goes to the end */
+    for (ngx_uint_t n = backlog_count_; n > 0; n--) {
+        RedisCall *call = next_of_backlog();
+        bool is_wanted = call->receiver != nullptr || !call->is_question;
+
+        if (!is_wanted) {
+            delete call;
+        } else if (!send(call)) {
+            wait_in_backlog(call);
+        }
+    }
+}
+
+/* Those who ask do not wait for its return. */
+void RedisChannel::drop_questions() noexcept
+{
+    Answer answer;
+    answer.known = false;
+
+    for (ngx_uint_t n = backlog_count_; n > 0; n--) {
+        RedisCall *call = next_of_backlog();
+
+        if (call->is_question) {
+            call->reply(answer);
+            delete call;
+        } else {
+            wait_in_backlog(call);
+        }
+    }
+}
+
+/* The answer has come, but nobody waits for it any more. */
+void RedisChannel::take_back_counted(const Provisional &provisional,
+                                     const Answer &answer) noexcept
+{
+    ScriptArgs counted = provisional.args.only([&](size_t i) {
+        return answer.states[provisional.index[i]].is_counted;
+    });
+
+    counted.time_us = answer.time_us;
+    take_back(counted);
+}
+
+/*
+ * The answer was lost: nobody knows whether it was counted. In a log that can
+ * be taken back all the same; without the time a bucket cannot be found.
+ */
+void RedisChannel::take_back_uncertain(const Provisional &provisional) noexcept
+{
+    ScriptArgs uncertain = provisional.args.only(
+        [&](size_t i) { return provisional.args.limits[i].buckets == 0; });
+
+    uncertain.time_us = 0;
+    take_back(uncertain);
+}
+
+/* ---- when it is away ---- */
+
+/* Everything that is done about it is done from here, until all is well. */
+void RedisChannel::recover() noexcept
+{
+    if (breaker_.is_open()) {
+        /* to find it, to connect and to ask */
+        int64_t span = static_cast<int64_t>(settings_.connect_timeout
+                                                * (settings_.endpoint_count + 1)
+                                            + settings_.timeout + kLookEveryMs);
+
+        if (ticket_ == 0) {
+            ticket_ = breaker_.take_probe(now_ms(), span);
+
+            if (ticket_ != 0) {
+                connection_.is_up() ? probe() : connection_.reopen();
+            }
+        }
+
+        recover_soon();
+
+    } else if (!connection_.accepts()) {
+        connection_.reopen();
+    }
+}
+
+void RedisChannel::recover_soon() noexcept
+{
+    if (!recovery_.timer_set) {
+        ngx_add_timer(&recovery_, kLookEveryMs - dice() % (kLookEveryMs / 2));
+    }
+}
+
+void RedisChannel::on_recovery(ngx_event_t *ev) noexcept
+{
+    static_cast<RedisChannel *>(ev->data)->recover();
+}
+
+void RedisChannel::disconnected(Trouble trouble, std::string_view reason,
+                                ngx_msec_t began) noexcept
+{
+    auto least = static_cast<int64_t>(least_delay(trouble));
+
+    recover_soon();
+    drop_questions();
+    router_.channel_down(*this);
+
+    if (ticket_ != 0) {
+        probe_failed(least_delay(trouble));
+    }
+
+    if (trouble == Trouble::kLocal) {
+        complain(reason);
+        return;
+    }
+
+    /* what Redis itself says concerns all; silence perhaps only this worker */
+    int64_t since = began != 0 ? static_cast<int64_t>(began) : now_ms();
+
+    if (began == 0 && trouble == Trouble::kUnreachable) {
+        since -= static_cast<int64_t>(2 * settings_.timeout);
+    }
+
+    bool was_open = breaker_.is_open();
+
+    if (!was_open && !breaker_.failed_for_all(now_ms(), since, least, dice())) {
+        complain(reason);
+        return;
+    }
+
+    /* a different trouble on the way back is news, the same one is not */
+    if (breaker_.is_news(static_cast<uint32_t>(trouble))) {
+        log_down(trouble, reason);
+    }
+}
+
+void RedisChannel::log_down(Trouble trouble, std::string_view reason) noexcept
+{
+    OneLine why(reason);
+    ngx_uint_t level =
+        trouble == Trouble::kForbidden ? NGX_LOG_CRIT : NGX_LOG_ERR;
+
+    ngx_log_error(level, ngx_cycle->log, 0,
+                  "sliding_limit: redis \"%V\" is down: %V", &name_, &why.text);
+}
+
+/*
+ * A real call, and one that must be answered in the time that a request waits:
+ * the set-up of a connection has more.
+ */
+void RedisChannel::probe() noexcept
+{
+    ScriptArgs args = probe_args();
+    RedisCall *call = RedisCall::create(args);
+
+    if (call == nullptr || !send(call)) {
+        delete call;
+        probe_failed(0);
+        return;
+    }
+
+    call->is_question = true;
+    call->limits = args.count;
+    call->receiver = this;
+}
+
+/* An ordinary check, with a window of its own. */
+ScriptArgs RedisChannel::probe_args() const noexcept
+{
+    ScriptArgs args;
+
+    args.id = "probe";
+    args.limits[0] = ScriptLimit{{}, 100000, 1000000, 1, 0, ""};
+    args.count = probe_key(&args.limits[0].key);
+
+    return args;
+}
+
+bool RedisChannel::is_probe(const RedisCall &call) const noexcept
+{
+    return call.receiver == this;
+}
+
+void RedisChannel::receive(const Answer &of_probe) noexcept
+{
+    /* the connection broke, and that has been dealt with */
+    if (ticket_ == 0) {
+        return;
+    }
+
+    if (!of_probe.known) {
+        probe_failed(0);
+        return;
+    }
+
+    /* at the level of the failure: who reads of one must read of the other */
+    if (breaker_.probe_succeeded(ticket_, now_ms())) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "sliding_limit: redis \"%V\" is back after %L ms", &name_,
+                      breaker_.open_for(now_ms()));
+    }
+
+    ticket_ = 0;
+}
+
+void RedisChannel::probe_failed(ngx_msec_t least_delay) noexcept
+{
+    breaker_.probe_failed(ticket_, now_ms(), static_cast<int64_t>(least_delay),
+                          dice());
+    ticket_ = 0;
+}
+
+void RedisChannel::connected() noexcept
+{
+    if (ticket_ != 0) {
+        probe();
+    }
+
+    send_backlog();
+    router_.channel_up(*this);
+}
+
+bool RedisChannel::probe_key(RedisKey *key) const noexcept
+{
+    return router_.probe_key(*this, key);
+}
+
+/* ---- calls ---- */
+
+bool RedisChannel::send(RedisCall *call) noexcept
+{
+    bool is_held = connection_.is_locating();
+
+    call->on_reply = on_reply;
+    call->timer.handler = on_timeout;
+
+    if (!is_held
+        && !connection_.send(call, call->command,
+                             static_cast<size_t>(call->size)))
+    {
+        return false;
+    }
+
+    /* also if nobody waits: that no reply comes is worth knowing all the same.
+     * Whoever waits does so from the first time it was sent. */
+    if (!call->timer.timer_set) {
+        ngx_add_timer(&call->timer, settings_.timeout);
+    }
+
+    if (is_held) {
+        wait_in_backlog(call);
+        return true;
+    }
+
+    call->channel = this;
+    ngx_queue_insert_tail(&calls_, static_cast<ngx_queue_t *>(call));
+    call_count_++;
+
+    return true;
+}
+
+void RedisChannel::on_reply(RedisCommand *command, redisReply *reply) noexcept
+{
+    auto *call = static_cast<RedisCall *>(command);
+    RedisChannel *channel = call->channel;
+
+    ngx_queue_remove(static_cast<ngx_queue_t *>(call));
+    channel->call_count_--;
+
+    if (reply != nullptr && reply->type == REDIS_REPLY_ERROR
+        && channel->try_elsewhere(call, text_of(reply)))
+    {
+        return;
+    }
+
+    if (call->is_repeatable && has_failed(reply)) {
+        call->stop_timer();
+        channel->postpone(call);
+
+        if (reply != nullptr) {
+            channel->report_error(text_of(reply));
+        }
+
+        return;
+    }
+
+    if (reply != nullptr && reply->type != REDIS_REPLY_ERROR && !call->is_late)
+    {
+        channel->breaker_.succeeded(now_ms());
+    }
+
+    channel->settle(call, reply);
+    delete call;
+}
+
+/* It has not run, and somewhere, or once more, it may. */
+bool RedisChannel::try_elsewhere(RedisCall *call,
+                                 std::string_view error) noexcept
+{
+    switch (classify_redis_error(error)) {
+    case RedisError::kNoScript:
+        return retry_with_script(call);
+
+    case RedisError::kElsewhere:
+        return !is_probe(*call) && router_.redirect(call, error);
+
+    default:
+        return false;
+    }
+}
+
+/*
+ * Redis has restarted, failed over or been told to forget its scripts. The
+ * call has not run, so asking again counts it once; also if its asker is gone.
+ */
+bool RedisChannel::retry_with_script(RedisCall *call) noexcept
+{
+    if (call->retried) {
+        return false;
+    }
+
+    call->retried = true;
+
+    return connection_.send_script() && send(call);
+}
+
+void RedisChannel::settle(RedisCall *call, const redisReply *reply) noexcept
+{
+    Answer answer;
+    answer.known = false;
+
+    if (reply == nullptr) {
+        /* the connection has said why it broke */
+        call->reply(answer);
+
+        if (call->provisional != nullptr) {
+            take_back_uncertain(*call->provisional);
+        }
+
+        return;
+    }
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        /* a probe asks whether the server answers, not who has the slot */
+        answer.known =
+            is_probe(*call) && settings_.topology == Topology::kCluster
+            && classify_redis_error(text_of(reply)) == RedisError::kElsewhere;
+        call->reply(answer);
+
+        if (!answer.known) {
+            report_error(text_of(reply));
+        }
+
+        return;
+    }
+
+    if (!call->is_question) {
+        return;
+    }
+
+    answer.known = read_reply(reply, call->limits, &answer);
+
+    if (answer.known && call->receiver == nullptr
+        && call->provisional != nullptr) {
+        take_back_counted(*call->provisional, answer);
+    }
+
+    call->reply(answer);
+
+    if (!answer.known) {
+        connection_.fail(Trouble::kUnreachable,
+                         "its answer is not what the script returns");
+    }
+}
+
+void RedisChannel::report_error(std::string_view error) noexcept
+{
+    switch (classify_redis_error(error)) {
+    case RedisError::kUnavailable:
+        connection_.fail(Trouble::kUnavailable, error);
+        break;
+
+    case RedisError::kForbidden:
+        connection_.fail(Trouble::kForbidden, error);
+        break;
+
+    case RedisError::kNoScript:
+    case RedisError::kElsewhere:
+    case RedisError::kThisCall:
+        complain(error);
+        break;
+    }
+}
+
+void RedisChannel::on_timeout(ngx_event_t *ev) noexcept
+{
+    auto *call = static_cast<RedisCall *>(ev->data);
+    RedisChannel *channel = call->channel;
+
+    /* the reply may be there, if the worker had no time to read it */
+    RedisCall::expiring = call;
+    channel->connection_.read_waiting_input();
+
+    if (RedisCall::expiring != call) {
+        return;
+    }
+
+    RedisCall::expiring = nullptr;
+
+    call->is_late = true;
+    call->late_since = ngx_current_msec;
+
+    Answer answer;
+    answer.known = false;
+    call->reply(answer);
+
+    bool has_opened = channel->breaker_.failed(now_ms(), dice());
+
+    /* frees the call, perhaps */
+    if (channel->drop_if_stalled()) {
+        return;
+    }
+
+    if (has_opened) {
+        channel->breaker_.is_news(static_cast<uint32_t>(Trouble::kUnreachable));
+        channel->log_down(Trouble::kUnreachable,
+                          "no replies within the timeout");
+        channel->recover_soon();
+
+    } else if (!channel->breaker_.is_open()) {
+        channel->complain("no reply within the timeout");
+    }
+}
+
+/*
+ * Replies come in order: if the oldest call is overdue by another timeout,
+ * Redis hangs or the connection is dead, and waiting on it is over.
+ *
+ * Counted from when the timeout was noticed, not from when the call was sent:
+ * after a worker has been held up (a slow disk, a busy machine) all its calls
+ * look old before it has had a chance to read the replies.
+ */
+bool RedisChannel::is_stalled() const noexcept
+{
+    if (ngx_queue_empty(&calls_)) {
+        return false;
+    }
+
+    auto *oldest = static_cast<const RedisCall *>(ngx_queue_head(&calls_));
+
+    return oldest->is_late
+           && ngx_current_msec - oldest->late_since >= settings_.timeout;
+}
+
+bool RedisChannel::drop_if_stalled() noexcept
+{
+    if (is_stalled()) {
+        connection_.read_waiting_input();
+    }
+
+    if (!is_stalled()) {
+        return false;
+    }
+
+    connection_.fail(Trouble::kUnreachable, "it does not reply");
+    return true;
+}
+
+/* For failures that say nothing about the next check: a line now and then. */
+void RedisChannel::complain(std::string_view what) noexcept
+{
+    silent_failures_++;
+
+    if (complained_at_ != 0
+        && ngx_current_msec - complained_at_ < kComplainEveryMs) {
+        return;
+    }
+
+    OneLine why(what);
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                  "sliding_limit: redis \"%V\": %ui check(s) failed, "
+                  "the last one because: %V",
+                  &name_, silent_failures_, &why.text);
+
+    silent_failures_ = 0;
+    complained_at_ = ngx_current_msec;
+}
+
+}  // namespace sl

@@ -1,0 +1,138 @@
+#include "sl_redis_context.h"
+
+#include "../core/sl_decision.h"
+#include "sl_redis_adapter.h"
+#include "sl_redis_tls.h"
+
+namespace sl {
+
+namespace {
+
+/* Replies have no more elements than an answer about kMaxLimits. */
+constexpr size_t kMaxElements = numbers_in_answer(kMaxLimits);
+
+/*
+ * hiredis allocates whatever arrays a server announces, and 0.14 walks them
+ * when freeing. Nothing that is asked for is answered with a large one. A
+ * template, as 1.0 changed the type of the count.
+ */
+redisReplyObjectFunctions *default_functions;
+
+template <typename Count>
+void *create_small_array(const redisReadTask *task, Count elements) noexcept
+{
+    if (static_cast<size_t>(elements) > kMaxElements) {
+        return nullptr;
+    }
+
+    return default_functions->createArray(task, elements);
+}
+
+void limit_reply_size(redisAsyncContext *ac)
+{
+    static redisReplyObjectFunctions limited = [ac] {
+        default_functions = ac->c.reader->fn;
+
+        redisReplyObjectFunctions fn = *default_functions;
+        fn.createArray = create_small_array;
+        return fn;
+    }();
+
+    ac->c.reader->fn = &limited;
+}
+
+void set_reason(OpenedContext *opened, Trouble trouble, const char *reason)
+{
+    opened->trouble = trouble;
+    ngx_cpystrn(reinterpret_cast<u_char *>(opened->reason),
+                reinterpret_cast<u_char *>(const_cast<char *>(reason)),
+                sizeof(opened->reason));
+}
+
+bool is_reset(const redisAsyncContext *ac)
+{
+    return ac->c.err == REDIS_ERR_IO
+           && std::string_view(ac->c.errstr) == strerror(ECONNRESET);
+}
+
+}  // namespace
+
+OpenedContext open_context(
+    const RedisEndpoint &endpoint, const RedisTls *tls,
+    void (*on_shutdown)(redisAsyncContext *) noexcept) noexcept
+{
+    OpenedContext opened{};
+    auto *host = reinterpret_cast<char *>(endpoint.host.data);
+
+    errno = 0;
+
+    redisAsyncContext *ac = endpoint.port == 0
+                                ? redisAsyncConnectUnix(host)
+                                : redisAsyncConnect(host, endpoint.port);
+
+    if (ac == nullptr) {
+        set_reason(&opened, Trouble::kLocal, "out of memory");
+        return opened;
+    }
+
+    if (ac->err) {
+        bool is_local = errno == EMFILE || errno == ENFILE;
+
+        set_reason(&opened, is_local ? Trouble::kLocal : Trouble::kUnreachable,
+                   ac->errstr);
+        redisAsyncFree(ac);
+        return opened;
+    }
+
+    limit_reply_size(ac);
+
+    if (tls != nullptr && !start_tls(ac, *tls, endpoint)) {
+        set_reason(&opened, Trouble::kUnreachable, ac->c.errstr);
+        redisAsyncFree(ac);
+        return opened;
+    }
+
+    if (!attach_to_event_loop(ac, ngx_cycle->log, on_shutdown)) {
+        set_reason(&opened, Trouble::kLocal, "no free worker_connections");
+        redisAsyncFree(ac);
+        return opened;
+    }
+
+    opened.ac = ac;
+
+    return opened;
+}
+
+std::string_view reason_of(const redisAsyncContext *ac,
+                           bool has_answered) noexcept
+{
+    /* what create_small_array() makes of it */
+    if (ac->c.err == REDIS_ERR_OOM) {
+        return "out of memory, or a reply unlike any that was asked for";
+    }
+
+    /*
+     * What a server with TLS makes of commands without. And of a certificate
+     * that it does not like: it says so before, but that is lost if it was
+     * quicker than the event that tells that the connection is open.
+     */
+    if (!has_answered && is_reset(ac)) {
+        return has_tls(ac) ? "connection reset before the first answer; does "
+                             "it accept the certificate of this nginx?"
+                           : "connection reset before the first answer; does "
+                             "it expect TLS at this port?";
+    }
+
+    return ac->c.err ? ac->c.errstr : "connection closed";
+}
+
+/* To a Redis without TLS a handshake is a command that has no end yet. */
+std::string_view reason_of_silence(const redisAsyncContext *ac) noexcept
+{
+    return is_shaking_hands(ac) && (ac->c.flags & REDIS_CONNECTED)
+               ? "no TLS handshake within connect_timeout; does it speak TLS "
+                 "at this port?"
+               : "no answer within connect_timeout";
+}
+
+}  // namespace sl

@@ -1,0 +1,27 @@
+#include "sl_redis_routes.h"
+
+namespace sl {
+
+/* If all are taken, servers have to share one. */
+BreakerState &SharedBreakers::of(std::string_view server) noexcept
+{
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (unsigned char ch : server) {
+        hash = (hash ^ ch) * 0x100000001b3;
+    }
+
+    for (size_t i = 0; i < kPlaces; i++) {
+        size_t place = (hash + i) % kPlaces;
+        uint64_t nobody = 0;
+
+        if (taken_by_[place].compare_exchange_strong(nobody, hash)
+            || nobody == hash) {
+            return states_[place];
+        }
+    }
+
+    return states_[hash % kPlaces];
+}
+
+}  // namespace sl

@@ -1,0 +1,56 @@
+/* Asks Sentinels, one after the other, where the primary is. */
+
+#pragma once
+
+#include "sl_redis_context.h"
+#include "sl_redis_locator.h"
+
+namespace sl {
+
+class SentinelLocator final : public RedisLocator, private LocatorUser {
+  public:
+    /*
+     * `first` is the one to begin with, for all locators of a worker: who looks
+     * whether the primary has moved asks the one that the others believe.
+     */
+    SentinelLocator(const RedisSettings &settings, ngx_uint_t &first) noexcept;
+    ~SentinelLocator() override;
+
+    void locate(LocatorUser &user) noexcept override;
+    void cancel() noexcept override;
+
+    /* The server that was located is of no use: begin with another next time,
+     * as this one may be behind the times. */
+    void distrust() noexcept;
+
+  private:
+    void ask_next() noexcept;
+    void located(const RedisEndpoint &sentinel) noexcept override;
+    void not_located(Trouble trouble,
+                     std::string_view reason) noexcept override;
+    void try_another(Trouble trouble, std::string_view reason) noexcept;
+    void answered(const redisReply *reply) noexcept;
+    void drop_context() noexcept;
+
+    static void on_auth(redisAsyncContext *ac, void *reply, void *) noexcept;
+    static void on_answer(redisAsyncContext *ac, void *reply, void *) noexcept;
+    static void on_shutdown(redisAsyncContext *ac) noexcept;
+    static void on_timer(ngx_event_t *ev) noexcept;
+
+    const RedisSettings &settings_;
+    NameLookup lookup_;
+    LocatorUser *user_; /* nullptr: nobody wants to know */
+    redisAsyncContext *ac_;
+    ngx_event_t timer_;
+
+    ngx_uint_t &first_;
+
+    /* The one that is asked, and how many have been asked in vain before. */
+    ngx_uint_t current_;
+    ngx_uint_t failed_;
+
+    /* What went wrong with the last one. */
+    char reason_[192];
+};
+
+}  // namespace sl

@@ -1,0 +1,145 @@
+#include "sl_single_routes.h"
+
+#include <new>
+
+namespace sl {
+
+namespace {
+
+/*
+ * A primary that was replaced but does not know it yet goes on counting, for
+ * nobody: only Sentinels can tell.
+ */
+constexpr ngx_msec_t kWatchEveryMs = 5000;
+
+}  // namespace
+
+SingleRoutes::SingleRoutes(const RedisSettings &settings,
+                           SharedBreakers &breakers) noexcept
+    : settings_(settings), breakers_(breakers),
+      lanes_(new (std::nothrow) Lane[settings.connections]()), sentinel_(0),
+      watcher_(settings, sentinel_), watch_()
+{
+    watch_.cancelable = 1;
+    watch_.handler = on_watch;
+    watch_.data = this;
+    watch_.log = ngx_cycle->log;
+}
+
+SingleRoutes::~SingleRoutes()
+{
+    stop();
+    delete[] lanes_;
+}
+
+RedisLocator *SingleRoutes::new_locator() noexcept
+{
+    if (settings_.topology == Topology::kSentinel) {
+        return new (std::nothrow) SentinelLocator(settings_, sentinel_);
+    }
+
+    return new (std::nothrow)
+        FixedLocator(settings_, settings_.endpoints, settings_.endpoint_count);
+}
+
+void SingleRoutes::start() noexcept
+{
+    for (ngx_uint_t i = 0; lanes_ != nullptr && i < settings_.connections; i++)
+    {
+        Lane &lane = lanes_[i];
+
+        lane.locator = new_locator();
+
+        if (lane.locator != nullptr) {
+            lane.channel = new (std::nothrow)
+                RedisChannel(settings_, settings_.name, *lane.locator,
+                             breakers_.of(view(settings_.name)), *this);
+        }
+
+        if (lane.channel != nullptr) {
+            lane.channel->open();
+        }
+    }
+
+    if (settings_.topology == Topology::kSentinel) {
+        watch_later();
+    }
+}
+
+void SingleRoutes::stop() noexcept
+{
+    watcher_.cancel();
+
+    if (watch_.timer_set) {
+        ngx_del_timer(&watch_);
+    }
+
+    for (ngx_uint_t i = 0; lanes_ != nullptr && i < settings_.connections; i++)
+    {
+        delete lanes_[i].channel;
+        delete lanes_[i].locator;
+        lanes_[i] = {};
+    }
+}
+
+RedisChannel *SingleRoutes::channel_for(unsigned slot) noexcept
+{
+    return lanes_ != nullptr ? lanes_[slot % settings_.connections].channel
+                             : nullptr;
+}
+
+void SingleRoutes::channel_down(RedisChannel &channel) noexcept
+{
+    if (settings_.topology != Topology::kSentinel) {
+        return;
+    }
+
+    for (ngx_uint_t i = 0; i < settings_.connections; i++) {
+        if (lanes_[i].channel == &channel) {
+            static_cast<SentinelLocator *>(lanes_[i].locator)->distrust();
+        }
+    }
+}
+
+void SingleRoutes::watch_later() noexcept
+{
+    ngx_add_timer(&watch_, kWatchEveryMs
+                               + static_cast<ngx_msec_t>(ngx_random())
+                                     % (kWatchEveryMs / 4));
+}
+
+void SingleRoutes::on_watch(ngx_event_t *ev) noexcept
+{
+    auto *routes = static_cast<SingleRoutes *>(ev->data);
+
+    routes->watcher_.locate(*routes);
+}
+
+void SingleRoutes::located(const RedisEndpoint &where) noexcept
+{
+    watch_later();
+
+    for (ngx_uint_t i = 0; i < settings_.connections; i++) {
+        RedisChannel *channel = lanes_[i].channel;
+
+        if (channel != nullptr && channel->connection().is_up()
+            && !channel->connection().leads_to(where))
+        {
+            ngx_str_t host = where.host;
+
+            ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                          "sliding_limit: redis \"%V\": the primary is now "
+                          "%V:%d",
+                          &settings_.name, &host, static_cast<int>(where.port));
+            channel->connection().renew();
+        }
+    }
+}
+
+/* As long as the connection works that is no reason to leave it. */
+void SingleRoutes::not_located(Trouble, std::string_view) noexcept
+{
+    watch_later();
+}
+
+}  // namespace sl

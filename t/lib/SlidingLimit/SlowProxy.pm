@@ -1,0 +1,97 @@
+# A Redis far away: a TCP proxy that passes everything on, in order, but late.
+#
+#   my $proxy = start_slow_proxy($port_of_redis);
+#   $proxy->delay(0.3);   seconds, in each direction, from now on
+
+package SlidingLimit::SlowProxy;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IO::Select ();
+use IO::Socket::INET ();
+use POSIX ();
+use Time::HiRes qw(time);
+
+our @EXPORT_OK = qw(start_slow_proxy);
+
+sub start_slow_proxy {
+    my ($to_port) = @_;
+
+    my $listener = IO::Socket::INET->new(
+        LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 64, ReuseAddr => 1) or die $!;
+    pipe my $orders, my $control or die $!;
+    my $self = bless { port => $listener->sockport, control => $control, owner => $$ }, __PACKAGE__;
+
+    $self->{pid} = fork // die "fork: $!";
+    return $self if $self->{pid};
+
+    close $control;
+    local $SIG{PIPE} = 'IGNORE';
+    eval { serve($listener, $orders, $to_port) };
+    POSIX::_exit($@ ? 1 : 0);
+}
+
+sub port { $_[0]{port} }
+
+sub delay {
+    my ($self, $seconds) = @_;
+    syswrite $self->{control}, pack 'd', $seconds;
+}
+
+sub serve {
+    my ($listener, $orders, $to_port) = @_;
+    my $readable = IO::Select->new($listener, $orders);
+    my $delay = 0;
+    my %other_end;
+
+    # [when, where from, what]: one queue, so that nothing overtakes what came
+    # before it when the delay becomes shorter
+    my @under_way;
+
+    while (1) {
+        my $wait = @under_way ? $under_way[0][0] - time : undef;
+        $wait = 0 if defined $wait && $wait < 0;
+
+        for my $from ($readable->can_read($wait)) {
+            if ($from == $orders) {
+                # with the test its proxy ends, too
+                sysread($orders, my $order, 8) or return;
+                $delay = unpack 'd', $order;
+            }
+            elsif ($from == $listener) {
+                my $client = $listener->accept or next;
+                my $server = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$to_port") or next;
+                @other_end{ $client, $server } = ($server, $client);
+                $readable->add($client, $server);
+            }
+            else {
+                my $got = sysread $from, my $text, 65536;
+                $readable->remove($from) unless $got;
+                push @under_way, [time + $delay, $from, $got ? $text : ''];
+            }
+        }
+
+        while (@under_way && $under_way[0][0] <= time) {
+            my (undef, $from, $text) = @{ shift @under_way };
+            my $to = $other_end{$from} or next;
+            next if length $text && syswrite $to, $text;
+
+            # one end has closed it, or does not read any more
+            $readable->remove($from, $to);
+            delete @other_end{ $from, $to };
+            close $_ for $from, $to;
+        }
+    }
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    return unless $self->{owner} == $$;
+    local ($?, $!);
+    kill 'KILL', $self->{pid};
+    waitpid $self->{pid}, 0;
+}
+
+1;

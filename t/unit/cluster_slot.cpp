@@ -1,0 +1,60 @@
+/* Slots of keys, as Redis itself says (CLUSTER KEYSLOT). */
+
+#include "sl_cluster_slot.h"
+
+#include "unit.h"
+
+namespace {
+
+using namespace std::string_view_literals;
+
+void keys_are_where_redis_has_them(void **)
+{
+    assert_int_equal(sl::cluster_slot("123456789"), 0x31c3);
+    assert_int_equal(sl::cluster_slot("foo"), 12182);
+    assert_int_equal(sl::cluster_slot("bar"), 5061);
+    assert_int_equal(sl::cluster_slot(""), 0);
+    assert_int_equal(sl::cluster_slot("\0"sv), 0);
+}
+
+void only_what_stands_in_the_first_braces_counts(void **)
+{
+    unsigned foo = sl::cluster_slot("foo");
+
+    assert_int_equal(sl::cluster_slot("{foo}"), foo);
+    assert_int_equal(sl::cluster_slot("a:{foo}:b"), foo);
+    assert_int_equal(sl::cluster_slot("{foo}{bar}"), foo);
+    assert_int_equal(sl::cluster_slot("rate_limit:a:{foo}"),
+                     sl::cluster_slot("rate_limit:b:{foo}"));
+}
+
+void braces_without_anything_in_them_do_not(void **)
+{
+    assert_int_not_equal(sl::cluster_slot("{}foo"), sl::cluster_slot("foo"));
+    assert_int_not_equal(sl::cluster_slot("{}foo"), sl::cluster_slot(""));
+    assert_int_not_equal(sl::cluster_slot("{foo"), sl::cluster_slot("foo"));
+    assert_int_not_equal(sl::cluster_slot("foo}{"), sl::cluster_slot("foo"));
+    assert_int_equal(sl::cluster_slot("foo{{bar}}zap"),
+                     sl::cluster_slot("{bar"));
+}
+
+void every_slot_is_one_there_is(void **)
+{
+    for (int i = 0; i < 100000; i++) {
+        assert_true(sl::cluster_slot(std::to_string(i)) < sl::kClusterSlots);
+    }
+}
+
+}  // namespace
+
+int main()
+{
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(keys_are_where_redis_has_them),
+        cmocka_unit_test(only_what_stands_in_the_first_braces_counts),
+        cmocka_unit_test(braces_without_anything_in_them_do_not),
+        cmocka_unit_test(every_slot_is_one_there_is),
+    };
+
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
