@@ -5,7 +5,7 @@
  * A tour, in the order a request takes:
  *
  *   sl_config      the directives, read once at start-up (sl_config_limit,
- *                  sl_config_redis: the two long lines; sl_config_util)
+ *                  sl_config_redis, sl_config_tls: the long lines)
  *   sl_handler     the phases: the whole story of a request on one screen
  *   sl_check       one request's check: which limits, the answers, the outcome
  *   sl_terms       a limit's line, its variables evaluated for a request
@@ -13,14 +13,20 @@
  *   sl_memory_store.h  a store that counts in nginx's shared memory
  *   sl_shared_table  that memory: its counts, and refusals to remember
  *   redis/         a store that counts in Redis
- *     sl_redis_store       one question = one EVALSHA, its timeout, its answer
- *     sl_redis_connection  opens, sets up, loses and regains a connection
- *     sl_redis_adapter     hiredis on nginx's event loop
+ *     sl_redis_store       one question = one EVALSHA, to the right server
+ *     sl_*_routes          which server that is: the only one, or a cluster's
+ *     sl_redis_channel     one connection, its calls, timeouts and breaker
+ *     sl_redis_call        a call on its way
+ *     sl_redis_connection  opens a connection, sets it up, notices its end
+ *     sl_redis_locator     where to connect to (sl_sentinel: who knows it)
+ *     sl_redis_context     hiredis on nginx's event loop, by sl_redis_adapter
+ *     sl_redis_tls         and encrypted
  *     sl_redis_script      lua/sliding_window.lua, embedded
  *   core/          pure logic without nginx or Redis, covered by t/unit
  *     sl_decision          a store's numbers -> what to do and what to show
  *     sl_key               zone and client key -> name in Redis
  *     sl_memory_table      counts and refusals in a piece of shared memory
+ *     sl_cluster_map, sl_cluster_slot  what a cluster says about itself
  *     sl_breaker           all workers together know whether a Redis is down
  *   sl_response    the headers on every answer, and the refusal
  *   sl_body        the user's template for the refusal

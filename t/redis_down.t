@@ -211,15 +211,15 @@ for my $events ('', 'accept_mutex on; accept_mutex_delay 10ms;') {
 
 subtest 'a worker that is held up does not take Redis for dead' => sub {
     my $redis = start_redis();
-    my $nginx = nginx_for($redis->port, workers => 1, timeout => '50ms');
+    my $nginx = nginx_for($redis->port, workers => 1, timeout => '300ms');
     my ($worker) = $nginx->workers;
 
-    my @answers = under_load($nginx, 4, sub {
-        for (1 .. 12) {
+    my @answers = under_load($nginx, 6, sub {
+        for (1 .. 5) {
             kill 'STOP', $worker;
-            sleep 0.13;
+            sleep 0.7;
             kill 'CONT', $worker;
-            sleep 0.1;
+            sleep 0.3;
         }
     });
     stayed_up($nginx, @answers);

@@ -5,14 +5,10 @@
 namespace sl {
 
 /* With every answer: so it writes only what changes. */
-void Breaker::succeeded(int64_t now) noexcept
+void Breaker::succeeded() noexcept
 {
     if (state_.failures.load(std::memory_order_relaxed) != 0) {
         state_.failures.store(0, std::memory_order_relaxed);
-    }
-
-    if (state_.succeeded_at.load(std::memory_order_relaxed) != now) {
-        state_.succeeded_at.store(now, std::memory_order_relaxed);
     }
 }
 
@@ -27,11 +23,24 @@ bool Breaker::failed(int64_t now, uint32_t random) noexcept
            && open(now, 0, random);
 }
 
-bool Breaker::failed_for_all(int64_t now, int64_t since, int64_t least_delay,
+bool Breaker::failed_for_all(int64_t now, int64_t least_delay,
                              uint32_t random) noexcept
 {
-    return state_.succeeded_at.load() <= since
-           && open(now, least_delay, random);
+    return open(now, least_delay, random);
+}
+
+void Breaker::set_connected(uint64_t worker, bool is_connected) noexcept
+{
+    if (is_connected) {
+        state_.connected.fetch_or(bit_of(worker));
+    } else {
+        state_.connected.fetch_and(~bit_of(worker));
+    }
+}
+
+bool Breaker::is_connected_elsewhere(uint64_t worker) const noexcept
+{
+    return (state_.connected.load() & ~bit_of(worker)) != 0;
 }
 
 bool Breaker::open(int64_t now, int64_t least_delay, uint32_t random) noexcept
@@ -96,7 +105,7 @@ bool Breaker::probe_succeeded(Ticket ticket, int64_t now) noexcept
     }
 
     /* before it closes: what failed earlier must not open it again */
-    succeeded(now);
+    succeeded();
 
     if (!state_.next_probe.compare_exchange_strong(ticket, 0)) {
         return false;

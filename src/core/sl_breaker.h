@@ -28,8 +28,10 @@ struct BreakerState {
 
     std::atomic<int64_t> opened_at;
     std::atomic<int64_t> closed_at;
-    std::atomic<int64_t> succeeded_at;
     std::atomic<int64_t> failed_at;
+
+    /* A bit for each worker that has a connection. */
+    std::atomic<uint64_t> connected;
 
     /* Before jitter; 0: the shortest. */
     std::atomic<int64_t> delay;
@@ -60,7 +62,7 @@ class Breaker {
     bool is_open() const noexcept { return state_.next_probe.load() != 0; }
 
     /* The store has answered in time. Does not close it. */
-    void succeeded(int64_t now) noexcept;
+    void succeeded() noexcept;
 
     /*
      * It has not. True if that opened it. Failures at the same time count as
@@ -70,12 +72,18 @@ class Breaker {
     bool failed(int64_t now, uint32_t random) noexcept;
 
     /*
-     * It cannot be used, and not by others either, unless one of them had an
-     * answer after `since`. With `least_delay` before the first probe. True if
-     * that opened it.
+     * It cannot be used, by nobody. With `least_delay` before the first probe.
+     * True if that opened it.
      */
-    bool failed_for_all(int64_t now, int64_t since, int64_t least_delay,
+    bool failed_for_all(int64_t now, int64_t least_delay,
                         uint32_t random) noexcept;
+
+    /*
+     * A worker that cannot connect may be alone with that. Workers have numbers
+     * that a new one inherits if it takes the place of one that was killed.
+     */
+    void set_connected(uint64_t worker, bool is_connected) noexcept;
+    bool is_connected_elsewhere(uint64_t worker) const noexcept;
 
     /* Open, and it is time: the right to probe for `span` from now on. */
     Ticket take_probe(int64_t now, int64_t span) noexcept;
@@ -99,6 +107,11 @@ class Breaker {
     }
 
   private:
+    static uint64_t bit_of(uint64_t worker) noexcept
+    {
+        return uint64_t{1} << worker % 64;
+    }
+
     bool open(int64_t now, int64_t least_delay, uint32_t random) noexcept;
     bool schedule(int64_t instead_of, int64_t now, int64_t delay, int64_t least,
                   uint32_t random) noexcept;

@@ -274,7 +274,9 @@ ClusterRoutes::Node *ClusterRoutes::next_to_ask() noexcept
     Node **found = nullptr;
 
     for (Node **link = &nodes_; *link != nullptr; link = &(*link)->next) {
-        if ((*link)->channels[0]->connection().is_up()
+        RedisChannel &channel = *(*link)->channels[0];
+
+        if (channel.connection().is_up() && !channel.is_away()
             && (found == nullptr
                 || ((*link)->is_wanted && !(*found)->is_wanted)))
         {
@@ -302,11 +304,11 @@ ClusterRoutes::Node *ClusterRoutes::next_to_ask() noexcept
     return node;
 }
 
-/* There is a connection to all that are in the map. */
+/* All that are in the map can be asked. */
 bool ClusterRoutes::is_complete() const noexcept
 {
     for (Node *node = nodes_; node != nullptr; node = node->next) {
-        if (node->is_wanted && !node->channels[0]->connection().is_up()) {
+        if (node->is_wanted && node->channels[0]->is_away()) {
             return false;
         }
     }
@@ -318,8 +320,18 @@ RedisChannel *ClusterRoutes::channel_for(unsigned slot) noexcept
 {
     Node *node = owners_[slot] != nullptr ? owners_[slot] : any_node();
 
-    return node != nullptr ? node->channels[slot % settings_.connections]
-                           : nullptr;
+    if (node == nullptr) {
+        return nullptr;
+    }
+
+    RedisChannel *channel = node->channels[slot % settings_.connections];
+
+    /* another one may have taken its place, and other workers know it first */
+    if (channel->is_away()) {
+        refresh_soon();
+    }
+
+    return channel;
 }
 
 void ClusterRoutes::channel_up(RedisChannel &) noexcept

@@ -102,6 +102,9 @@ RedisChannel::~RedisChannel()
 
 void RedisChannel::open() noexcept
 {
+    /* of one that was killed and whose place this worker has taken */
+    breaker_.set_connected(ngx_worker, false);
+
     connection_.open();
 }
 
@@ -328,29 +331,26 @@ void RedisChannel::disconnected(Trouble trouble, std::string_view reason,
 
     recover_soon();
     drop_questions();
+    breaker_.set_connected(ngx_worker, false);
     router_.channel_down(*this);
 
     if (ticket_ != 0) {
         probe_failed(least_delay(trouble));
     }
 
-    if (trouble == Trouble::kLocal) {
+    /* what Redis says to a check concerns all; that this worker cannot connect,
+     * or hears nothing, does only if no other one is better off */
+    bool is_told = began == 0 && trouble != Trouble::kUnreachable;
+
+    if (trouble == Trouble::kLocal
+        || (!is_told && breaker_.is_connected_elsewhere(ngx_worker)))
+    {
         complain(reason);
         return;
     }
 
-    /* what Redis itself says concerns all; silence perhaps only this worker */
-    int64_t since = began != 0 ? static_cast<int64_t>(began) : now_ms();
-
-    if (began == 0 && trouble == Trouble::kUnreachable) {
-        since -= static_cast<int64_t>(2 * settings_.timeout);
-    }
-
-    bool was_open = breaker_.is_open();
-
-    if (!was_open && !breaker_.failed_for_all(now_ms(), since, least, dice())) {
-        complain(reason);
-        return;
+    if (!breaker_.is_open()) {
+        breaker_.failed_for_all(now_ms(), least, dice());
     }
 
     /* a different trouble on the way back is news, the same one is not */
@@ -437,6 +437,8 @@ void RedisChannel::probe_failed(ngx_msec_t least_delay) noexcept
 
 void RedisChannel::connected() noexcept
 {
+    breaker_.set_connected(ngx_worker, true);
+
     if (ticket_ != 0) {
         probe();
     }
@@ -511,7 +513,7 @@ void RedisChannel::on_reply(RedisCommand *command, redisReply *reply) noexcept
 
     if (reply != nullptr && reply->type != REDIS_REPLY_ERROR && !call->is_late)
     {
-        channel->breaker_.succeeded(now_ms());
+        channel->breaker_.succeeded();
     }
 
     channel->settle(call, reply);
@@ -646,8 +648,10 @@ void RedisChannel::on_timeout(ngx_event_t *ev) noexcept
         return;
     }
 
-    if (has_opened) {
-        channel->breaker_.is_news(static_cast<uint32_t>(Trouble::kUnreachable));
+    if (has_opened
+        && channel->breaker_.is_news(
+            static_cast<uint32_t>(Trouble::kUnreachable)))
+    {
         channel->log_down(Trouble::kUnreachable,
                           "no replies within the timeout");
         channel->recover_soon();

@@ -58,6 +58,12 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     /* Whether ask() has a chance. If not, looks for the server's return. */
     bool is_usable() noexcept;
 
+    /* As far as is known, it has none. */
+    bool is_away() const noexcept
+    {
+        return breaker_.is_open() || !connection_.accepts();
+    }
+
     /*
      * Sends a call, which is the channel's from now on. nullptr, and the call
      * is gone, if that cannot be.

@@ -238,8 +238,11 @@ void RedisConnection::on_setup_reply(RedisCommand *self,
 
 void RedisConnection::setup_failed(std::string_view error) noexcept
 {
+    constexpr std::string_view kCrowded = "ERR max number of clients";
+
     /* whatever else Redis says no to here, waiting does not mend it */
-    bool unavailable = classify_redis_error(error) == RedisError::kUnavailable;
+    bool unavailable = classify_redis_error(error) == RedisError::kUnavailable
+                       || error.substr(0, kCrowded.size()) == kCrowded;
 
     fail(unavailable ? Trouble::kUnavailable : Trouble::kForbidden, error);
 }

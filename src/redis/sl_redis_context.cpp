@@ -8,8 +8,10 @@ namespace sl {
 
 namespace {
 
-/* Replies have no more elements than an answer about kMaxLimits. */
+/* Replies have no more elements than an answer about kMaxLimits, and no more
+ * arrays inside each other than that to ROLE. */
 constexpr size_t kMaxElements = numbers_in_answer(kMaxLimits);
+constexpr int kMaxDepth = 3;
 
 /*
  * hiredis allocates whatever arrays a server announces, and 0.14 walks them
@@ -21,7 +23,13 @@ redisReplyObjectFunctions *default_functions;
 template <typename Count>
 void *create_small_array(const redisReadTask *task, Count elements) noexcept
 {
-    if (static_cast<size_t>(elements) > kMaxElements) {
+    int depth = 1;
+
+    for (const redisReadTask *t = task->parent; t != nullptr; t = t->parent) {
+        depth++;
+    }
+
+    if (static_cast<size_t>(elements) > kMaxElements || depth > kMaxDepth) {
         return nullptr;
     }
 

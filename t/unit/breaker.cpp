@@ -27,7 +27,7 @@ struct Shared {
 
 void open(Breaker breaker, int64_t now)
 {
-    assert_true(breaker.failed_for_all(now, now, 0, 0));
+    assert_true(breaker.failed_for_all(now, 0, 0));
 }
 
 /* Whether the last of so many failures does; one a millisecond, until now. */
@@ -118,7 +118,7 @@ void a_success_in_between_starts_the_row_anew(void **)
 
     for (int64_t now = kStart; now < kStart + 100; now += 10) {
         assert_false(opens(s.breaker, now, 4));
-        s.breaker.succeeded(now);
+        s.breaker.succeeded();
     }
 
     assert_true(opens(s.breaker, kStart + 100, 5));
@@ -128,9 +128,9 @@ void a_second_success_in_a_millisecond_does_so_too(void **)
 {
     Shared s;
 
-    s.breaker.succeeded(kStart);
+    s.breaker.succeeded();
     assert_false(opens(s.breaker, kStart, 4));
-    s.breaker.succeeded(kStart);
+    s.breaker.succeeded();
     assert_false(opens(s.breaker, kStart + 4, 4));
     assert_true(s.breaker.failed(kStart + 5, 0));
 }
@@ -167,47 +167,31 @@ void what_concerns_all_opens_it_at_once(void **)
 {
     Shared s;
 
-    assert_true(s.breaker.failed_for_all(kStart, kStart, 0, 0));
+    assert_true(s.breaker.failed_for_all(kStart, 0, 0));
     assert_true(s.breaker.is_open());
 }
 
-void what_concerns_all_does_not_if_one_had_an_answer_since(void **)
-{
-    for (int64_t since = kStart - 10; since <= kStart + 10; since++) {
-        Shared s;
-
-        s.breaker.succeeded(kStart);
-
-        bool is_newer = since < kStart;
-
-        assert_int_equal(s.breaker.failed_for_all(kStart + 20, since, 0, 0),
-                         !is_newer);
-        assert_int_equal(s.breaker.is_open(), !is_newer);
-    }
-}
-
-void only_the_latest_success_matters(void **)
+void others_may_be_connected(void **)
 {
     Shared s;
 
-    s.breaker.succeeded(kStart);
-    s.breaker.succeeded(kStart + 7);
+    assert_false(s.breaker.is_connected_elsewhere(0));
 
-    assert_false(s.breaker.failed_for_all(kStart + 20, kStart + 6, 0, 0));
-    assert_true(s.breaker.failed_for_all(kStart + 20, kStart + 7, 0, 0));
-}
+    s.breaker.set_connected(0, true);
+    assert_false(s.breaker.is_connected_elsewhere(0));
+    assert_true(s.breaker.is_connected_elsewhere(1));
 
-void what_concerns_all_is_no_part_of_a_row(void **)
-{
-    Shared s;
+    s.breaker.set_connected(1, true);
+    s.breaker.set_connected(1, true);
+    assert_true(s.breaker.is_connected_elsewhere(0));
 
-    s.breaker.succeeded(kStart);
+    s.breaker.set_connected(1, false);
+    assert_false(s.breaker.is_connected_elsewhere(0));
+    assert_true(s.breaker.is_connected_elsewhere(63));
 
-    for (int i = 0; i < 10; i++) {
-        assert_false(s.breaker.failed_for_all(kStart, kStart - 1, 0, 0));
-    }
-
-    assert_true(opens(s.breaker, kStart, 5));
+    s.breaker.set_connected(0, false);
+    s.breaker.set_connected(0, false);
+    assert_false(s.breaker.is_connected_elsewhere(63));
 }
 
 void the_second_who_opens_it_is_told_so(void **)
@@ -215,7 +199,7 @@ void the_second_who_opens_it_is_told_so(void **)
     Shared s;
 
     open(s.breaker, kStart);
-    assert_false(s.breaker.failed_for_all(kStart + 1, kStart + 1, 10000, 0));
+    assert_false(s.breaker.failed_for_all(kStart + 1, 10000, 0));
     assert_false(opens(s.breaker, kStart + 2, 5));
 
     /* as the first one wanted it */
@@ -228,7 +212,7 @@ void a_success_does_not_close_it(void **)
     Shared s;
 
     open(s.breaker, kStart);
-    s.breaker.succeeded(kStart + 1);
+    s.breaker.succeeded();
 
     assert_true(s.breaker.is_open());
     assert_int_equal(delay_from(s.breaker, kStart), 100);
@@ -455,7 +439,7 @@ void jitter_takes_every_value_from_half_to_the_whole(void **)
         Shared s;
         Shared other;
 
-        assert_true(s.breaker.failed_for_all(kStart, kStart, 0, random));
+        assert_true(s.breaker.failed_for_all(kStart, 0, random));
         assert_int_equal(delay_from(s.breaker, kStart), 100 - random);
 
         assert_false(opens(other.breaker, kStart - 1, 4));
@@ -466,7 +450,7 @@ void jitter_takes_every_value_from_half_to_the_whole(void **)
     /* and starts anew */
     Shared s;
 
-    assert_true(s.breaker.failed_for_all(kStart, kStart, 0, 51));
+    assert_true(s.breaker.failed_for_all(kStart, 0, 51));
     assert_int_equal(delay_from(s.breaker, kStart), 100);
 }
 
@@ -484,7 +468,7 @@ void no_random_number_leads_out_of_half_to_the_whole(void **)
         Shared s;
         int64_t now = kStart;
 
-        assert_true(s.breaker.failed_for_all(now, now, 0, random));
+        assert_true(s.breaker.failed_for_all(now, 0, random));
 
         for (int64_t d : {100, 200, 400, 800, 1000, 1000}) {
             int64_t before = now;
@@ -506,7 +490,7 @@ void jitter_does_not_slow_the_growth(void **)
     Shared s;
     int64_t now = kStart;
 
-    assert_true(s.breaker.failed_for_all(now, now, 0, 50));
+    assert_true(s.breaker.failed_for_all(now, 0, 50));
     assert_int_equal(delay_from(s.breaker, now), 50);
 
     now += 50;
@@ -529,7 +513,7 @@ void a_least_delay_is_kept_and_exceeded_by_a_tenth_at_most(void **)
     for (uint32_t random : {0U, 1U, 500U, 1000U}) {
         Shared s;
 
-        assert_true(s.breaker.failed_for_all(kStart, kStart, 10000, random));
+        assert_true(s.breaker.failed_for_all(kStart, 10000, random));
         assert_int_equal(delay_from(s.breaker, kStart), 10000 + random);
     }
 
@@ -538,7 +522,7 @@ void a_least_delay_is_kept_and_exceeded_by_a_tenth_at_most(void **)
         int64_t now = kStart;
         uint32_t random = i % 2 ? i * 2654435761U : UINT32_MAX - i;
 
-        assert_true(s.breaker.failed_for_all(now, now, 10000, random));
+        assert_true(s.breaker.failed_for_all(now, 10000, random));
 
         Ticket ticket = wait_for_probe(s.breaker, &now);
 
@@ -554,13 +538,13 @@ void a_least_delay_below_the_delay_changes_nothing(void **)
     for (int64_t least : {0, 1, 99, 100}) {
         Shared s;
 
-        assert_true(s.breaker.failed_for_all(kStart, kStart, least, 0));
+        assert_true(s.breaker.failed_for_all(kStart, least, 0));
         assert_int_equal(delay_from(s.breaker, kStart), 100);
     }
 
     Shared s;
 
-    assert_true(s.breaker.failed_for_all(kStart, kStart, 101, 0));
+    assert_true(s.breaker.failed_for_all(kStart, 101, 0));
     assert_int_equal(delay_from(s.breaker, kStart), 101);
 }
 
@@ -569,7 +553,7 @@ void delays_grow_behind_a_least_delay_too(void **)
     Shared s;
     int64_t now = kStart;
 
-    assert_true(s.breaker.failed_for_all(now, now, 10000, 0));
+    assert_true(s.breaker.failed_for_all(now, 10000, 0));
 
     Ticket ticket = wait_for_probe(s.breaker, &now);
 
@@ -670,19 +654,6 @@ void failures_are_forgotten_when_it_closes(void **)
     assert_true(opens(s.breaker, now, 5));
 }
 
-void a_probe_that_succeeds_is_an_answer_for_all(void **)
-{
-    Shared s;
-    int64_t now = kStart;
-
-    open(s.breaker, now);
-    close(s.breaker, &now);
-
-    assert_false(s.breaker.failed_for_all(now + 1, now - 1, 0, 0));
-    assert_false(s.breaker.is_open());
-    assert_true(s.breaker.failed_for_all(now + 1, now, 0, 0));
-}
-
 void another_reason_is_news_and_the_same_is_not(void **)
 {
     Shared s;
@@ -745,8 +716,7 @@ void workers_see_the_same(void **)
     assert_true(other.probe_succeeded(ticket, now));
     assert_false(one.is_open());
     assert_true(one.is_news(1));
-    assert_false(one.failed_for_all(now + 2, now - 1, 0, 0));
-    assert_true(one.failed_for_all(now + 2, now, 0, 0));
+    assert_true(one.failed_for_all(now + 2, 0, 0));
     assert_true(other.is_open());
 }
 
@@ -836,7 +806,7 @@ void of_threads_that_fail_or_probe_together_one_wins(void **)
 
         switch (step) {
         case 0:
-            round.opened += breaker.failed_for_all(now, now, 0, 0);
+            round.opened += breaker.failed_for_all(now, 0, 0);
             break;
 
         case 1:
@@ -887,7 +857,7 @@ void one_who_comes_back_late_closes_it_or_is_replaced(void **)
         switch (step) {
         case 0:
             if (me == 0) {
-                breaker.failed_for_all(kStart, kProbed + kSpan, 0, 0);
+                breaker.failed_for_all(kStart, 0, 0);
                 ticket = breaker.take_probe(kProbed, kSpan);
             }
             break;
@@ -943,7 +913,7 @@ void threads_that_run_freely_never_open_or_probe_it_together(void **)
         Breaker breaker(state);
 
         for (unsigned i = 0; i < kRounds; i++) {
-            opened += breaker.failed_for_all(kStart, kLater, 0, i);
+            opened += breaker.failed_for_all(kStart, 0, i);
 
             Ticket ticket = breaker.take_probe(kLater, kSpan);
 
@@ -1020,9 +990,7 @@ int main()
         cmocka_unit_test(failures_at_the_same_time_count_as_one),
         cmocka_unit_test(more_failures_do_not_open_it_twice),
         cmocka_unit_test(what_concerns_all_opens_it_at_once),
-        cmocka_unit_test(what_concerns_all_does_not_if_one_had_an_answer_since),
-        cmocka_unit_test(only_the_latest_success_matters),
-        cmocka_unit_test(what_concerns_all_is_no_part_of_a_row),
+        cmocka_unit_test(others_may_be_connected),
         cmocka_unit_test(the_second_who_opens_it_is_told_so),
         cmocka_unit_test(a_success_does_not_close_it),
         cmocka_unit_test(it_is_known_for_how_long_it_has_been_open),
@@ -1050,7 +1018,6 @@ int main()
         cmocka_unit_test(a_probe_that_succeeds_closes_it),
         cmocka_unit_test(a_probe_that_fails_does_not),
         cmocka_unit_test(failures_are_forgotten_when_it_closes),
-        cmocka_unit_test(a_probe_that_succeeds_is_an_answer_for_all),
         cmocka_unit_test(another_reason_is_news_and_the_same_is_not),
         cmocka_unit_test(the_same_reason_is_news_after_it_was_closed),
         cmocka_unit_test(workers_see_the_same),

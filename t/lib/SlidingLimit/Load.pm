@@ -2,7 +2,7 @@
 #
 #   my $load = start_load(clients => 8, seconds => 3, ports => [...], path => '/');
 #   ...break something meanwhile...
-#   my @answers = $load->finish;
+#   my @answers = $load->finish;    or, before its time: $load->stop->finish
 #
 # A path may be a sub: it is given the client's number and the request's. With
 # requests => N each client sends so many, however long that takes.
@@ -27,7 +27,9 @@ sub start_load {
     my (%with) = @_;
     my $self = bless { dir => File::Temp->newdir(), pids => [], owner => $$ }, __PACKAGE__;
     my $end = time + ($with{seconds} || 0);
-    my $goes_on = $with{requests} ? sub { $_[0] < $with{requests} } : sub { time < $end };
+    my $goes_on = $with{requests}
+        ? sub { $_[0] < $with{requests} }
+        : sub { time < $end && !-e "$self->{dir}/.stop" };
 
     for my $n (1 .. $with{clients}) {
         my $pid = fork // die "fork: $!";
@@ -91,6 +93,14 @@ sub client {
         undef $socket if $closed;
         sleep $pause if $pause;
     }
+}
+
+sub stop {
+    my ($self) = @_;
+
+    open my $file, '>', "$self->{dir}/.stop" or die $!;
+
+    return $self;
 }
 
 sub finish {
