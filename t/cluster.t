@@ -374,6 +374,28 @@ subtest 'several connections for each worker and node' => sub {
     is alarming($wide), '';
 };
 
+subtest 'a user with no more rights than the README names' => sub {
+    open my $readme, '<', 'README.md' or die $!;
+    my ($rights) = map { /^ACL SETUSER nginx on >PASSWORD (.*)/ } <$readme>;
+    my $secret = 'not-for-the-log';
+
+    for my $node ($cluster->alive) {
+        is $node->cli('ACL', 'SETUSER', 'limiter', 'reset', 'on', ">$secret", split(' ', $rights),
+            '+cluster|nodes', '+asking'), 'OK';
+    }
+
+    my ($here, $there) = @primaries[0, 1];
+    my ($moving) = $cluster->keys_of($here, 1, 'rights', 1);
+    my $nginx = nginx_for($cluster->url($here), more => "user=limiter password=$secret");
+
+    counts($nginx, ($cluster->keys_of($_, 1, 'right'))[0]) for @primaries;
+    my $move = $cluster->begin_move(slot($moving), $here, $there);
+    is status_of($nginx, "/count?k=$moving"), 'PASSED', 'also where the server says ASK';
+    $cluster->end_move($move);
+    unlike $nginx->error_log, qr/NOPERM|$secret/, 'nothing is missing';
+    is alarming($nginx), '';
+};
+
 subtest 'reload under load, and quit' => sub {
     my $reloaded = nginx_for($cluster->url(@primaries), more => 'connections=2');
     my @keys = map { "reload$_" } 1 .. 50;
