@@ -7,7 +7,7 @@ BUILD     ?= build
 JOBS      ?= $(shell nproc)
 
 MODULE  := ngx_http_sliding_limit_module.so
-SOURCES := config $(wildcard src/* src/*/* lua/*)
+SOURCES := config $(wildcard src/* src/*/* lua/* page/*)
 
 .DEFAULT_GOAL := module
 .PHONY: module help demo npm-packages test sanitize build-test lint format docker-test matrix clean
@@ -38,7 +38,7 @@ help: ## this list
 PORT ?= 8080
 
 demo: ## install what is missing, build, and serve an example on 127.0.0.1:8080
-	@scripts/install-packages build demo
+	@scripts/install-packages build redis demo
 	@$(MAKE) -s module
 	@scripts/demo "$(abspath $(BUILD))/$(MODULE)" "$(PORT)"
 
@@ -68,8 +68,9 @@ $(BUILD)/model/%: t/model/%.cpp $(wildcard t/model/*.h) $(patsubst src/core/%.cp
 # kept for the next time
 .SECONDARY:
 
-# what clients read our headers with, for t/header_parsers.t
-NPM_PACKAGES := ratelimit-header-parser@0.1.0 structured-headers@2.1.0
+# what clients read our headers with, for t/header_parsers.t, and what drives a
+# browser, for t/metrics_page.t
+NPM_PACKAGES := ratelimit-header-parser@0.1.0 structured-headers@2.1.0 playwright-core@1.64.1
 
 export SLIDING_LIMIT_NPM_DIR := $(abspath $(BUILD))/npm
 
@@ -81,14 +82,18 @@ npm-packages:
 	        --prefix "$(BUILD)/npm" $(NPM_PACKAGES) > $(BUILD)/npm/log \
 	    && echo "$(NPM_PACKAGES)" > $(BUILD)/npm/installed; }
 
+# BROWSER= (nothing) does without: the page is the same with any version of nginx
+BROWSER ?= browser
+export SLIDING_LIMIT_BROWSER := $(BROWSER)
+
 test: ## install what is missing, build, and run every test
-	@scripts/install-packages build redis test demo
+	@scripts/install-packages build redis test demo $(BROWSER)
 	@$(MAKE) -s -j$(JOBS) module npm-packages $(UNIT_TESTS) $(MODEL_TESTS)
 	@scripts/run-tests "$$(command -v nginx)" "$(abspath $(BUILD))/$(MODULE)" \
 	    "$(abspath $(BUILD))/unit" $(SUITES)
 
 sanitize: ## the same tests under AddressSanitizer and UBSan
-	@scripts/install-packages build redis test demo sanitize
+	@scripts/install-packages build redis test demo $(BROWSER) sanitize
 	@$(MAKE) -s -j$(JOBS) module npm-packages $(UNIT_TESTS) $(MODEL_TESTS)
 	@scripts/build-sanitized-nginx "$(BUILD)" "$(JOBS)"
 	@scripts/sanitize "$(BUILD)" $(SUITES)
@@ -109,13 +114,13 @@ docker-test: ## build the Docker image without a daemon, and try two of them on 
 CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h t/unit/*.cpp t/unit/*.h \
                         t/model/*.cpp t/model/*.h)
 
-# the script's text is generated: cppcheck would stumble over it
+# the texts of the script and the page are generated: cppcheck would stumble over them
 lint: ## check formatting, C++ and shell scripts
 	@scripts/install-packages lint
 	@clang-format --dry-run -Werror $(CXX_FILES)
 	@cppcheck -q --std=c++17 --enable=warning,performance,portability --error-exitcode=1 \
-	    --suppress=missingInclude --suppress=unknownMacro -i src/redis/sl_redis_script.cpp src t/unit \
-	    t/model
+	    --suppress=missingInclude --suppress=unknownMacro -i src/redis/sl_redis_script.cpp \
+	    -i src/sl_metrics_page.cpp src t/unit t/model
 	@shellcheck scripts/* .ci/run
 
 format: ## format the C++ sources

@@ -31,6 +31,10 @@
  *   sl_response    the headers on every answer, and the refusal
  *   sl_body        the user's template for the refusal
  *   sl_variables   $sliding_limit_*
+ *   sl_metrics     what operators see of all that: counted in shared memory
+ *                  (core/sl_metrics, sl_history, sl_top_list, sl_distinct),
+ *                  shown by sl_metrics_location as text (sl_metrics_text) or
+ *                  as a page (page/)
  *
  * Includes point downwards only: core knows nothing of redis, redis nothing of
  * requests.
@@ -38,6 +42,7 @@
 
 #include "sl_config.h"
 #include "sl_handler.h"
+#include "sl_metrics.h"
 #include "sl_nginx.h"
 #include "sl_response.h"
 #include "sl_variables.h"
@@ -90,17 +95,19 @@ bool serves_requests()
            || ngx_process == NGX_PROCESS_SINGLE;
 }
 
-template <typename Function>
-void for_each_store(ngx_cycle_t *cycle, Function function)
+/* nullptr if there is nothing to do for it. */
+sl::MainConf *used_conf(ngx_cycle_t *cycle)
 {
     auto *mcf = static_cast<sl::MainConf *>(ngx_http_cycle_get_module_main_conf(
         cycle, ngx_http_sliding_limit_module));
 
     /* there may be no http block */
-    if (mcf == nullptr || !serves_requests()) {
-        return;
-    }
+    return mcf != nullptr && mcf->table != nullptr ? mcf : nullptr;
+}
 
+template <typename Function>
+void for_each_store(sl::MainConf *mcf, Function function)
+{
     auto *stores = static_cast<sl::NamedStore *>(mcf->stores.elts);
 
     for (ngx_uint_t i = 0; i < mcf->stores.nelts; i++) {
@@ -108,12 +115,31 @@ void for_each_store(ngx_cycle_t *cycle, Function function)
     }
 }
 
+/* The memory is there, the workers are not yet. */
+ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
+{
+    sl::MainConf *mcf = used_conf(cycle);
+
+    if (mcf != nullptr) {
+        sl::find_metrics(mcf, cycle->log);
+    }
+
+    return NGX_OK;
+}
+
 ngx_int_t init_process(ngx_cycle_t *cycle) noexcept
 {
+    sl::MainConf *mcf = used_conf(cycle);
+
+    if (mcf == nullptr || !serves_requests()) {
+        return NGX_OK;
+    }
+
     /* nginx last looked at the clock before it read the configuration */
     ngx_time_update();
 
-    for_each_store(cycle, [](sl::Store *store) { store->start(); });
+    sl::enter_metrics(mcf);
+    for_each_store(mcf, [](sl::Store *store) { store->start(); });
 
     return NGX_OK;
 }
@@ -121,7 +147,14 @@ ngx_int_t init_process(ngx_cycle_t *cycle) noexcept
 /* Before nginx looks for connections that were left open. */
 void exit_process(ngx_cycle_t *cycle) noexcept
 {
-    for_each_store(cycle, [](sl::Store *store) { store->stop(); });
+    sl::MainConf *mcf = used_conf(cycle);
+
+    if (mcf == nullptr || !serves_requests()) {
+        return;
+    }
+
+    for_each_store(mcf, [](sl::Store *store) { store->stop(); });
+    sl::leave_metrics(mcf);
 }
 
 // clang-format off
@@ -146,7 +179,7 @@ ngx_module_t ngx_http_sliding_limit_module = {
     sl::commands,                   /* module directives */
     NGX_HTTP_MODULE,                /* module type */
     nullptr,                        /* init master */
-    nullptr,                        /* init module */
+    init_module,                    /* init module */
     init_process,                   /* init process */
     nullptr,                        /* init thread */
     nullptr,                        /* exit thread */

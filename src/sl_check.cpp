@@ -1,14 +1,18 @@
 #include "sl_check.h"
 
+#include <algorithm>
 #include <new>
 
 #include "sl_clock.h"
+#include "sl_metrics.h"
 #include "sl_random.h"
 #include "sl_terms.h"
 
 namespace sl {
 
 namespace {
+
+constexpr std::string_view kDenyCache = "deny_cache";
 
 LimitQuery to_query(const AppliedLimit &applied)
 {
@@ -118,8 +122,9 @@ Check *Check::find_or_create(ngx_http_request_t *r) noexcept
 
 Check::Check(ngx_http_request_t *r) noexcept
     : r_(r), pending_(nullptr), answered_(false), outcome_(Outcome::kNone),
-      applied_(), first_here_(0), first_open_(0), question_(),
-      question_size_(0), started_us_(0), spent_us_(0), has_id_(false), id_()
+      applied_(), first_here_(0), first_open_(0), phases_here_(0),
+      is_recorded_(false), question_(), question_size_(0), started_us_(0),
+      spent_us_(0), has_id_(false), id_()
 {}
 
 /* The request ends: its memory goes, the question may still be under way. */
@@ -142,6 +147,7 @@ void Check::abandon_question() noexcept
 
     pending_->abandon(keep);
     pending_ = nullptr;
+    main_conf(r_)->worker->checks_in_flight--;
 }
 
 void Check::add_limits(Phase phase) noexcept
@@ -153,6 +159,8 @@ void Check::add_limits(Phase phase) noexcept
 
     /* of a location that the request has been sent away from */
     abandon_question();
+
+    phases_here_ |= phase;
 
     for (ngx_uint_t i = 0; i < limits->nelts; i++) {
         if (limit[i].phase == phase && !is_applied(limit[i].zone)
@@ -245,8 +253,7 @@ bool Check::ask_next() noexcept
 
     Store *store = first->limit->zone->store;
 
-    Answer answer;
-    answer.known = false;
+    Answer answer = Answer::none(StoreError::kDown);
 
     bool failed_before = has_failed(store);
 
@@ -266,8 +273,9 @@ bool Check::ask_next() noexcept
     }
 
     if (pending_ == nullptr) {
-        conclude(answer);
+        conclude(answer, false);
     } else {
+        main_conf(r_)->worker->checks_in_flight++;
         wait();
     }
 
@@ -331,7 +339,7 @@ bool Check::recall_refusals(int64_t max_age_us) noexcept
 
     for (size_t i = 0; i < question_size_; i++) {
         if (recalled[i] == Recalled::kRefusal) {
-            note(&applied()[question_[i]], states[i], "deny_cache");
+            note(&applied()[question_[i]], states[i], kDenyCache);
             judge(applied()[question_[i]]);
         }
     }
@@ -350,7 +358,8 @@ void Check::receive(const Answer &answer) noexcept
     bool waiting = is_waiting();
 
     pending_ = nullptr;
-    conclude(answer);
+    main_conf(r_)->worker->checks_in_flight--;
+    conclude(answer, true);
 
     if (waiting) {
         answered_ = true;
@@ -358,13 +367,21 @@ void Check::receive(const Answer &answer) noexcept
     }
 }
 
-void Check::conclude(const Answer &answer) noexcept
+void Check::conclude(const Answer &answer, bool has_waited) noexcept
 {
-    spent_us_ += monotonic_us() - started_us_;
+    Store *store = applied()[question_[0]].limit->zone->store;
+    int64_t spent_us = monotonic_us() - started_us_;
+
+    spent_us_ += spent_us;
+
+    if (answer.known || has_waited) {
+        store->metrics().checks.add(spent_us);
+    }
 
     if (answer.known) {
-        accept(answer, applied()[question_[0]].limit->zone->store);
+        accept(answer, store);
     } else {
+        add(store->metrics().errors[static_cast<size_t>(answer.error)]);
         do_without_store();
     }
 }
@@ -376,8 +393,7 @@ void Check::conclude(const Answer &answer) noexcept
 void Check::do_without_store() noexcept
 {
     MemoryStore *memory = main_conf(r_)->memory;
-    Answer answer;
-    answer.known = false;
+    Answer answer = Answer::none(StoreError::kDown);
 
     for (size_t i = 0; i < question_size_; i++) {
         applied()[question_[i]].has_failed = true;
@@ -496,6 +512,7 @@ void Check::raise_outcome(Outcome outcome) noexcept
 void Check::enter_location() noexcept
 {
     first_here_ = applied_.nelts;
+    phases_here_ = 0;
 }
 
 void Check::settle(ngx_uint_t status) noexcept
@@ -505,6 +522,76 @@ void Check::settle(ngx_uint_t status) noexcept
                && !counts_with(applied, status);
     });
     first_open_ = applied_.nelts;
+
+    if (!is_recorded_) {
+        is_recorded_ = true;
+        record();
+    }
+}
+
+/* Every zone that the request met, once. */
+void Check::record() noexcept
+{
+    const MainConf &mcf = *main_conf(r_);
+
+    for (size_t i = 0; i < limit_count(); i++) {
+        const AppliedLimit &applied = limits()[i];
+        const Verdict &verdict = applied.verdict;
+        ZoneResult result = result_of(applied);
+
+        record_event(
+            r_, *applied.limit->zone,
+            ZoneEvent{result,
+                      result == ZoneResult::kPassed && is_near_limit(verdict),
+                      applied.decided_by == kDenyCache,
+                      applied.answered_by == mcf.memory
+                          && applied.limit->zone->store != mcf.memory,
+                      view(applied.key)});
+    }
+
+    const ngx_array_t *here = location_conf(r_)->limits;
+
+    if (is_refused() || here == nullptr) {
+        return;
+    }
+
+    auto *first = static_cast<const Limit *>(here->elts);
+
+    for (const Limit *limit = first; limit != first + here->nelts; limit++) {
+        bool is_first =
+            std::none_of(first, limit, [limit](const Limit &earlier) {
+                return earlier.zone == limit->zone;
+            });
+
+        if ((limit->phase & phases_here_) && is_first
+            && !is_applied(limit->zone)) {
+            record_event(r_, *limit->zone,
+                         ZoneEvent{ZoneResult::kExempt, false, false, false,
+                                   std::string_view()});
+        }
+    }
+}
+
+ZoneResult Check::result_of(const AppliedLimit &applied) const noexcept
+{
+    if (is_refusal(applied.verdict)) {
+        return ZoneResult::kRejected;
+    }
+
+    if (is_dry_refusal(applied.verdict)) {
+        return ZoneResult::kRejectedDryRun;
+    }
+
+    if (applied.has_failed && !applied.verdict.known) {
+        return outcome_ == Outcome::kFailedClosed ? ZoneResult::kFailedClosed
+                                                  : ZoneResult::kFailedOpen;
+    }
+
+    if (is_refused()) {
+        return ZoneResult::kRejectedElsewhere;
+    }
+
+    return applied.verdict.known ? ZoneResult::kPassed : ZoneResult::kAborted;
 }
 
 /* One call for all that one question has counted. */

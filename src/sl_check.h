@@ -101,7 +101,7 @@ class Check final : public AnswerReceiver {
 
     /*
      * The response is known: what counts only with certain statuses is taken
-     * back if this is none of them.
+     * back if this is none of them, and the metrics hear of it.
      */
     void settle(ngx_uint_t status) noexcept;
 
@@ -134,7 +134,7 @@ class Check final : public AnswerReceiver {
     Query question() noexcept;
     bool remembers_refusals(const AppliedLimit &applied) const noexcept;
     bool recall_refusals(int64_t max_age_us) noexcept;
-    void conclude(const Answer &answer) noexcept;
+    void conclude(const Answer &answer, bool has_waited) noexcept;
     void do_without_store() noexcept;
     void accept(const Answer &answer, Store *from) noexcept;
     void remember(const AppliedLimit &answered) noexcept;
@@ -144,6 +144,8 @@ class Check final : public AnswerReceiver {
     void fail() noexcept;
     void raise_outcome(Outcome outcome) noexcept;
     void enter_location() noexcept;
+    void record() noexcept;
+    ZoneResult result_of(const AppliedLimit &applied) const noexcept;
     template <typename Predicate>
     void take_back(ngx_uint_t first, Predicate is_to_go) noexcept;
     void abandon_question() noexcept;
@@ -169,6 +171,12 @@ class Check final : public AnswerReceiver {
      * of the first one of which it is open whether it counts. */
     ngx_uint_t first_here_;
     ngx_uint_t first_open_;
+
+    /* Phase, or'ed: those that the location's limits have been looked at in. */
+    ngx_uint_t phases_here_;
+
+    /* The metrics have heard of it. */
+    bool is_recorded_;
 
     /* Indexes of those that the last question is about. */
     ngx_uint_t question_[kMaxLimits];

@@ -8,6 +8,7 @@
 #include "sl_config_limit.h"
 #include "sl_config_redis.h"
 #include "sl_config_util.h"
+#include "sl_metrics_location.h"
 
 namespace sl {
 
@@ -392,6 +393,13 @@ ngx_command_t commands[] = {
       0,
       nullptr },
 
+    { ngx_string("sliding_limit_metrics"),
+      NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS | NGX_CONF_TAKE1,
+      set_metrics,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      nullptr },
+
     ngx_null_command
 };
 // clang-format on
@@ -474,7 +482,8 @@ bool use_memory(ngx_conf_t *cf, MainConf *mcf)
 {
     void *memory = ngx_palloc(cf->pool, sizeof(MemoryStore));
 
-    mcf->table = SharedTable::create(cf, mcf->memory_size);
+    mcf->table = SharedTable::create(cf, mcf->memory_size, mcf->zones.nelts,
+                                     mcf->stores.nelts + 1);
 
     if (memory == nullptr || mcf->table == nullptr) {
         return false;
@@ -483,6 +492,25 @@ bool use_memory(ngx_conf_t *cf, MainConf *mcf)
     mcf->memory = new (memory) MemoryStore(*mcf->table);
 
     return true;
+}
+
+/* Whoever wants to see the metrics must get them. */
+bool has_room_for_metrics(ngx_conf_t *cf, const MainConf &mcf)
+{
+    size_t least =
+        SharedTable::size_with_metrics(mcf.zones.nelts, mcf.stores.nelts + 1);
+
+    if (mcf.page_policy.len == 0 || mcf.memory_size >= least) {
+        return true;
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "sliding_limit: sliding_limit_memory of %uzk is too small "
+                  "for the metrics of %ui zones, must be at least %uzk",
+                  mcf.memory_size / 1024, mcf.zones.nelts,
+                  (least + 1023) / 1024);
+
+    return false;
 }
 
 bool find_store_of(ngx_conf_t *cf, const MainConf &mcf, Zone *zone)
@@ -579,7 +607,9 @@ bool check_configuration(ngx_conf_t *cf) noexcept
 
     ngx_conf_init_size_value(mcf->memory_size, kDefaultMemory);
 
-    if (mcf->zones.nelts > 0 && !use_memory(cf, mcf)) {
+    bool is_used = mcf->zones.nelts > 0 || mcf->page_policy.len > 0;
+
+    if (is_used && (!has_room_for_metrics(cf, *mcf) || !use_memory(cf, mcf))) {
         return false;
     }
 

@@ -44,6 +44,8 @@ struct Zone {
 
     /* What it has counted may be taken back or forgotten before its time. */
     bool is_revised;
+
+    ZoneMetrics *metrics; /* set when there is memory for it */
 };
 
 /* A whole number that stands there, or what a variable says. */
@@ -75,6 +77,9 @@ struct Limit {
 };
 
 enum OnError : ngx_uint_t { kPass, kDeny, kLocal };
+/* How sliding_limit_metrics shows clients. */
+enum KeysShown : ngx_uint_t { kMaskedKeys = 1, kPlainKeys, kNoKeys };
+
 enum ResetFormat : ngx_uint_t { kDelta, kEpoch };
 
 /* A bit mask. */
@@ -90,9 +95,19 @@ struct MainConf {
     ngx_array_t levels; /* ngx_array_t * of Limit: those that stand together */
     size_t memory_size;
 
-    /* Set when all is read; nullptr if there are no limits. */
+    /* Set when all is read; nullptr if there are no limits to count in. */
     SharedTable *table;
     MemoryStore *memory;
+
+    /* Of sliding_limit_metrics: the Content-Security-Policy of its page. Empty:
+     * there is none. */
+    ngx_str_t page_policy;
+
+    /* Set when the memory is there; nullptr: there is not enough. */
+    Metrics *metrics;
+
+    /* Of this worker. */
+    WorkerMetrics *worker;
 };
 
 struct LocationConf {
@@ -114,6 +129,9 @@ struct LocationConf {
     ngx_uint_t ipv6_prefix;
     ngx_flag_t dry_run;
     const Body *body;
+
+    /* KeysShown, of sliding_limit_metrics here; 0: there is none. */
+    ngx_uint_t keys_shown;
 };
 
 extern ngx_command_t commands[];

@@ -21,6 +21,7 @@ class MemoryStore final : public Store {
     {
         answer->known = table_.ask(query.limits, query.count, answer->states,
                                    &answer->time_us);
+        answer->error = StoreError::kMemory;
 
         return nullptr;
     }

@@ -47,27 +47,6 @@ void remove_header(ngx_http_request_t *r, std::string_view name)
     }
 }
 
-bool set_header(ngx_http_request_t *r, std::string_view name,
-                std::string_view value)
-{
-    auto *header =
-        static_cast<ngx_table_elt_t *>(ngx_list_push(&r->headers_out.headers));
-
-    if (header == nullptr) {
-        return false;
-    }
-
-    header->hash = 1;
-    header->key = str(name);
-    header->lowcase_key = nullptr;
-    header->value = str(value);
-#if (nginx_version >= 1023000)
-    header->next = nullptr;
-#endif
-
-    return true;
-}
-
 /* A negative value is not known, and not set. */
 bool set_number(ngx_http_request_t *r, std::string_view name, int64_t value)
 {
@@ -385,6 +364,27 @@ ngx_int_t send_body(ngx_http_request_t *r, const Check &check,
 }
 
 }  // namespace
+
+bool set_header(ngx_http_request_t *r, std::string_view name,
+                std::string_view value) noexcept
+{
+    auto *header =
+        static_cast<ngx_table_elt_t *>(ngx_list_push(&r->headers_out.headers));
+
+    if (header == nullptr) {
+        return false;
+    }
+
+    header->hash = 1;
+    header->key = str(name);
+    header->lowcase_key = nullptr;
+    header->value = str(value);
+#if (nginx_version >= 1023000)
+    header->next = nullptr;
+#endif
+
+    return true;
+}
 
 int64_t wait_seconds(const AppliedLimit &applied) noexcept
 {

@@ -28,4 +28,8 @@ int64_t reset_value(ngx_http_request_t *r,
                     const AppliedLimit &applied) noexcept;
 int64_t retry_after_value(const Check &check) noexcept;
 
+/* One more header of the answer; false: out of memory. */
+bool set_header(ngx_http_request_t *r, std::string_view name,
+                std::string_view value) noexcept;
+
 }  // namespace sl

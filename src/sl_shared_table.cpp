@@ -12,6 +12,13 @@ namespace {
 /* That memory is short is logged this often at most, by each worker. */
 constexpr ngx_msec_t kReportEveryMs = 10000;
 
+/* A reload may add so many to those that there were at the start. */
+constexpr size_t kSpareZones = 16;
+constexpr size_t kSpareStores = 8;
+
+/* What metrics take of the memory at most. */
+constexpr size_t kShareOfMetrics = 4;
+
 ngx_slab_pool_t *pool_of(ngx_shm_zone_t *zone)
 {
     return reinterpret_cast<ngx_slab_pool_t *>(zone->shm.addr);
@@ -26,7 +33,7 @@ ngx_slab_pool_t *pool_of(ngx_shm_zone_t *zone)
 class SharedTable::Locked {
   public:
     explicit Locked(ngx_shm_zone_t *zone) noexcept
-        : mutex_(pool_of(zone)->mutex), table_(pool_of(zone)->data)
+        : mutex_(pool_of(zone)->mutex), table_(contents_of(zone).table)
     {
         ngx_shmtx_lock(&mutex_);
     }
@@ -43,7 +50,8 @@ class SharedTable::Locked {
     MemoryTable table_;
 };
 
-SharedTable *SharedTable::create(ngx_conf_t *cf, size_t size) noexcept
+SharedTable *SharedTable::create(ngx_conf_t *cf, size_t size, size_t zones,
+                                 size_t stores) noexcept
 {
     ngx_str_t name = ngx_string("sliding_limit");
     ngx_shm_zone_t *zone =
@@ -54,36 +62,89 @@ SharedTable *SharedTable::create(ngx_conf_t *cf, size_t size) noexcept
         return nullptr;
     }
 
-    zone->init = init;
+    auto *table = new (memory) SharedTable(zone, zones, stores);
 
-    return new (memory) SharedTable(zone);
+    zone->init = init;
+    zone->data = table;
+
+    return table;
 }
 
-SharedTable::SharedTable(ngx_shm_zone_t *zone) noexcept
-    : zone_(zone), reported_evictions_(0), reported_at_(0)
+SharedTable::SharedTable(ngx_shm_zone_t *zone, size_t zones,
+                         size_t stores) noexcept
+    : zone_(zone), zones_(zones), stores_(stores), reported_evictions_(0),
+      reported_at_(0)
 {}
+
+size_t SharedTable::size_with_metrics(size_t zones, size_t stores) noexcept
+{
+    return kShareOfMetrics * Metrics::size_for(zones, stores);
+}
+
+const SharedTable::Contents &SharedTable::contents_of(
+    ngx_shm_zone_t *zone) noexcept
+{
+    return *static_cast<const Contents *>(pool_of(zone)->data);
+}
+
+Metrics *SharedTable::metrics() const noexcept
+{
+    return contents_of(zone_).metrics;
+}
+
+/* With places to spare, if they fit; nullptr if not even those needed do. */
+Metrics *SharedTable::make_metrics(ngx_slab_pool_t *pool) const noexcept
+{
+    size_t zones = zones_ + kSpareZones;
+    size_t stores = stores_ + kSpareStores;
+
+    while (zones > zones_ && size_with_metrics(zones, stores) > zone_->shm.size)
+    {
+        zones--;
+    }
+
+    size_t size = Metrics::size_for(zones, stores);
+    void *memory = size_with_metrics(zones, stores) <= zone_->shm.size
+                       ? ngx_slab_calloc(pool, size)
+                       : nullptr;
+
+    if (memory == nullptr) {
+        return nullptr;
+    }
+
+    uint8_t secret[kSipHashKeySize];
+    random_bytes(secret, sizeof(secret));
+
+    return Metrics::format(memory, zones, stores, secret, ngx_time());
+}
 
 /* Called again after a reload, with the memory as it was. */
 ngx_int_t SharedTable::init(ngx_shm_zone_t *zone, void *) noexcept
 {
     ngx_slab_pool_t *pool = pool_of(zone);
 
-    /* for nginx it is enough to be there */
-    zone->data = zone;
-
     if (pool->data != nullptr) {
         return NGX_OK;
     }
 
-    /* all pages that there are: nobody else takes any */
+    auto *contents =
+        static_cast<Contents *>(ngx_slab_calloc(pool, sizeof(Contents)));
+
+    if (contents != nullptr) {
+        auto *shared = static_cast<SharedTable *>(zone->data);
+
+        contents->metrics = shared->make_metrics(pool);
+    }
+
+    /* all pages that are left: nobody else takes any */
     size_t size = pool->pfree * ngx_pagesize;
     uint8_t secret[MemoryTable::kSecretSize];
 
-    pool->data = size >= MemoryTable::kSmallestMemory
-                     ? ngx_slab_alloc(pool, size)
-                     : nullptr;
+    if (contents != nullptr && size >= MemoryTable::kSmallestMemory) {
+        contents->table = ngx_slab_alloc(pool, size);
+    }
 
-    if (pool->data == nullptr) {
+    if (contents == nullptr || contents->table == nullptr) {
         ngx_log_error(NGX_LOG_EMERG, zone->shm.log, 0,
                       "sliding_limit: sliding_limit_memory of %uzk is too "
                       "small for this system",
@@ -92,7 +153,8 @@ ngx_int_t SharedTable::init(ngx_shm_zone_t *zone, void *) noexcept
     }
 
     random_bytes(secret, sizeof(secret));
-    MemoryTable::format(pool->data, size, secret);
+    MemoryTable::format(contents->table, size, secret);
+    pool->data = contents;
 
     return NGX_OK;
 }
@@ -145,6 +207,11 @@ Recalled SharedTable::recall(const LimitQuery &limit, int64_t max_age_us,
 void SharedTable::forget(const LimitQuery &limit) noexcept
 {
     Locked(zone_)->forget(limit);
+}
+
+TableStats SharedTable::stats() noexcept
+{
+    return Locked(zone_)->stats();
 }
 
 void SharedTable::report(uint64_t evictions, bool is_full) noexcept

@@ -1,19 +1,30 @@
 /*
- * The piece of shared memory that sliding_limit_memory sizes: one table for
- * all workers, that survives a reload.
+ * The piece of shared memory that sliding_limit_memory sizes, and that survives
+ * a reload: one table for all workers, and the metrics.
  */
 
 #pragma once
 
 #include "core/sl_memory_table.h"
+#include "core/sl_metrics.h"
 #include "sl_nginx.h"
 
 namespace sl {
 
 class SharedTable {
   public:
-    /* nullptr, with a message, if that cannot be. */
-    static SharedTable *create(ngx_conf_t *cf, size_t size) noexcept;
+    /*
+     * `zones` and `stores` are how many there are to have metrics. nullptr,
+     * with a message, if that cannot be.
+     */
+    static SharedTable *create(ngx_conf_t *cf, size_t size, size_t zones,
+                               size_t stores) noexcept;
+
+    /* Least size with room for the metrics of so many. */
+    static size_t size_with_metrics(size_t zones, size_t stores) noexcept;
+
+    /* nullptr if it is too small for any. Not before the memory is there. */
+    Metrics *metrics() const noexcept;
 
     /* See MemoryTable; each of these at the present time. */
     bool ask(const LimitQuery *limits, size_t count, LimitState *states,
@@ -25,17 +36,29 @@ class SharedTable {
     Recalled recall(const LimitQuery &limit, int64_t max_age_us,
                     LimitState *state) noexcept;
     void forget(const LimitQuery &limit) noexcept;
+    TableStats stats() noexcept;
 
   private:
     class Locked;
 
-    explicit SharedTable(ngx_shm_zone_t *zone) noexcept;
+    /* Begins the memory. */
+    struct Contents {
+        void *table;
+        Metrics *metrics;
+    };
+
+    SharedTable(ngx_shm_zone_t *zone, size_t zones, size_t stores) noexcept;
+
+    Metrics *make_metrics(ngx_slab_pool_t *pool) const noexcept;
 
     void report(uint64_t evictions, bool is_full) noexcept;
 
     static ngx_int_t init(ngx_shm_zone_t *zone, void *old) noexcept;
+    static const Contents &contents_of(ngx_shm_zone_t *zone) noexcept;
 
     ngx_shm_zone_t *zone_;
+    size_t zones_;
+    size_t stores_;
 
     /* What the log has been told of, and when. */
     uint64_t reported_evictions_;

@@ -11,6 +11,7 @@
 
 #include "core/sl_decision.h"
 #include "core/sl_limit_query.h"
+#include "core/sl_metrics.h"
 
 namespace sl {
 
@@ -24,8 +25,20 @@ struct Query {
 };
 
 struct Answer {
-    /* The store decided. If not, the rest means nothing. */
+    /* The store decided. If not, only `error` means something: why. */
     bool known;
+    StoreError error;
+
+    static Answer none(StoreError why) noexcept
+    {
+        Answer answer;
+
+        answer.known = false;
+        answer.error = why;
+        answer.time_us = 0;
+
+        return answer;
+    }
 
     /* When, by the store's clock; it belongs to what is taken back. */
     int64_t time_us;
@@ -63,6 +76,15 @@ class Store {
     /* For $sliding_limit_store. */
     virtual std::string_view kind() const noexcept = 0;
 
+    /* Of all its servers, those that are regarded as down. */
+    virtual unsigned breakers_open() const noexcept { return 0; }
+
+    /* What workers count about it; see count_in(). */
+    StoreMetrics &metrics() const noexcept { return *metrics_; }
+
+    /* Before any worker starts. Without it, nobody will see what is counted. */
+    void count_in(StoreMetrics *metrics) noexcept { metrics_ = metrics; }
+
     /* It can decide only about limits with the same key together. */
     virtual bool decides_by_key() const noexcept { return false; }
 
@@ -86,6 +108,13 @@ class Store {
 
     /* A worker exits: answers what is pending and closes every connection. */
     virtual void stop() noexcept = 0;
+
+  private:
+    static StoreMetrics unseen_;
+
+    StoreMetrics *metrics_ = &unseen_;
 };
+
+inline StoreMetrics Store::unseen_;
 
 }  // namespace sl

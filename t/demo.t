@@ -1,4 +1,5 @@
-# The demo serves, and leaves nothing behind when it ends.
+# The demo serves, does what it tells people to try, and leaves nothing behind when it
+# ends.
 
 use strict;
 use warnings;
@@ -6,7 +7,7 @@ use lib 't/lib';
 
 use File::Temp ();
 use POSIX qw(WNOHANG);
-use SlidingLimit::Servers qw(free_port get module wait_until);
+use SlidingLimit::Servers qw(free_port get module request wait_until);
 use Test::More;
 
 plan skip_all => 'the demo loads the dynamic module' unless module();
@@ -32,6 +33,35 @@ sub start_demo {
 
 sub output { open my $file, '<', "$temp.out" or return ''; local $/; return <$file> }
 
+# A command that it prints to be tried.
+sub try_command {
+    my ($pattern) = @_;
+
+    my ($command) = output() =~ /^    ($pattern.*)$/m or die "the demo does not say: $pattern";
+    return system('bash', '-c', "$command > $temp.tried 2>&1") == 0;
+}
+
+# Statuses of requests by a client with this address.
+sub statuses {
+    my ($from, $path, $times) = @_;
+
+    my $get = "GET $path HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+    return join ' ', map { (request($port, $get, 10, $from))[0] } 1 .. $times;
+}
+
+sub metric {
+    my ($name) = @_;
+
+    return (get($port, '/limits'))[2] =~ /^nginx_sliding_limit_\Q$name\E (\S+)$/m ? $1 : undef;
+}
+
+sub requests_of_demo {
+    return metric('zone_requests_total{zone="demo",result="passed"}')
+        + metric('zone_requests_total{zone="demo",result="rejected"}');
+}
+
+sub redis_pid { return (output() =~ /\(process (\d+)\)/)[0] }
+
 for my $signal ('INT', 'TERM') {
     my $demo = start_demo();
     wait_until { output() =~ /Ctrl-C ends the demo/ } 20, 'the demo';
@@ -51,15 +81,40 @@ for my $signal ('INT', 'TERM') {
         isnt $?, 0, 'a second one on the same port does not start';
         open my $err, '<', "$temp.err" or die $!;
         like join('', <$err>), qr/listens on 127\.0\.0\.1:$port already/, 'and says why';
+
+        is statuses('127.0.0.2', '/login', 4), '200 200 200 429', 'another limit for /login';
+
+        is statuses('127.0.0.1', '/limits', 10), join(' ', (200) x 10), 'none for the live page';
+        my $html = "GET /limits HTTP/1.1\r\nHost: test\r\nAccept: text/html\r\nConnection: close\r\n\r\n";
+        like +(request($port, $html))[1]{'content-type'}, qr{^text/html}, 'which is one, for a browser';
+        is metric('zone_requests_total{zone="login",result="passed"}'), 3, 'and numbers for Prometheus';
+
+        my $seen = requests_of_demo();
+        ok try_command('for i in \{1'), 'visitors come';
+        is requests_of_demo() - $seen, 300, 'and are seen there';
+
+        ok try_command('redis-cli .* shutdown'), 'Redis is stopped';
+        is statuses('127.0.0.3', '/', 8), join(' ', (200) x 8), 'then all pass';
+        is statuses('127.0.0.3', '/login', 4), '200 200 200 429', 'but at /login';
+        is metric('store_breakers_open{store="default"}'), 1, 'which can be seen';
+
+        ok try_command('redis-server '), 'Redis is started again';
+        wait_until { metric('store_breakers_open{store="default"}') == 0 } 20, 'Redis';
+        is statuses('127.0.0.4', '/', 6), '200 200 200 200 200 429', 'and counts again';
+    }
+    else {
+        ok kill('STOP', redis_pid()), 'Redis is paused';
     }
 
     kill $signal, -$demo;
     wait_until { waitpid($demo, WNOHANG) == $demo } 20, 'its end';
     is $?, 0, "ends well on SIG$signal";
     is +(get($port, '/', 1))[0], 0, 'serves no more';
+    my @running = grep { (readlink "$_/cwd" // '') =~ /^\Q$temp\E/ } glob '/proc/[0-9]*';
+    is "@running", '', 'nor does Redis run';
     is join(' ', glob "$temp/*"), '', 'no file is left';
 }
 
-unlink "$temp.out", "$temp.err";
+unlink "$temp.out", "$temp.err", "$temp.tried";
 
 done_testing;

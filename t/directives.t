@@ -465,6 +465,37 @@ refused("sliding_limit_deny_cache $_", { http => $redis, location => "sliding_li
     qq{invalid deny_cache "$_", must be a time from 1ms to 31d, or "off"})
     for '0', '0s', '32d', '-1s', 'on', 'abc', '1.5s', '1y', '$uri', '99999999999999999999';
 
+# ---- sliding_limit_metrics
+
+my $KEYS = 'must be "keys=masked", "keys=plain" or "keys=off"';
+
+accepted("sliding_limit_metrics $_", location => "sliding_limit_metrics $_;")
+    for '', 'keys=masked', 'keys=plain', 'keys=off';
+accepted('sliding_limit_metrics beside limits', with_limit(limit(), 'sliding_limit_metrics;'));
+accepted('sliding_limit_metrics twice, differently',
+    server => 'location /a { sliding_limit_metrics; } location /b { sliding_limit_metrics keys=off; }');
+refused("sliding_limit_metrics $_", { location => "sliding_limit_metrics \"$_\";" },
+    qq{invalid parameter "$_", $KEYS})
+    for '', 'keys', 'keys=', 'keys=on', 'Keys=plain', 'keys=plain ', 'plain', 'on', 'off', '$uri';
+refused('sliding_limit_metrics with two values', { location => 'sliding_limit_metrics keys=off keys=off;' },
+    'invalid number of arguments in "sliding_limit_metrics"');
+refused('sliding_limit_metrics twice in a location', { location => 'sliding_limit_metrics; sliding_limit_metrics;' },
+    '"sliding_limit_metrics" directive is duplicate');
+refused("sliding_limit_metrics in $_->[0]", $_->[1], '"sliding_limit_metrics" directive is not allowed here')
+    for ['main', { main => 'sliding_limit_metrics;' }], ['http', { http => 'sliding_limit_metrics;' }],
+    ['server', { server => 'sliding_limit_metrics;' }],
+    ["location's if", { location => 'if ($arg_a) { sliding_limit_metrics; }' }];
+
+# what is too small says how much is enough, and that is
+for my $limits (1, 3) {
+    my $zones = join '', map { limit(zone => "z$_") } 1 .. $limits;
+    my ($succeeded, $output) = nginx_t(http => 'sliding_limit_memory 64k;', location => "$zones sliding_limit_metrics;");
+    my ($least) = $output =~ /\[emerg\].*sliding_limit_memory of 64k is too small for the metrics of $limits zones, must be at least (\d+)k/;
+    ok !$succeeded && $least, "refused: 64k for the metrics of $limits zones";
+    accepted("${least}k for the metrics of $limits zones", http => "sliding_limit_memory ${least}k;",
+        location => "$zones sliding_limit_metrics;");
+}
+
 # ---- where directives may stand
 
 my %good = (

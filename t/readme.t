@@ -6,7 +6,7 @@ use warnings;
 use lib 't/lib';
 
 use File::Temp ();
-use SlidingLimit::Servers qw(get module nginx_binary start_nginx start_redis);
+use SlidingLimit::Servers qw(get module nginx_binary start_nginx start_redis wait_until);
 use Test::More;
 use Time::HiRes qw(sleep);
 
@@ -50,6 +50,28 @@ for my $name (sort keys %documented) {
     my ($section) = $readme =~ /^### $name\n(.*?)^##/ms;
     like $section, qr/^\| $_ \|/m, "$name: $_" for qw(Syntax Default Context);
     like $section, qr/^```nginx\n.*$name/ms, "$name: example";
+}
+
+# its log format says what the line below it shows
+{
+    my ($format) = $readme =~ /^(log_format limits .*?;)/ms;
+    my ($shown) = $readme =~ /^(\d{4}-\S+ 192\.0\.2\.7 "POST .*)$/m;
+    my $redis = start_redis();
+    my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . " timeout=10s;\n$format");
+    access_log logs/limits.log limits;
+    location = /login { sliding_limit zone=login max=10 window=60s key=$remote_addr; empty_gif; }
+END
+    $nginx->try('/login') for 1 .. 12;
+    wait_until { -s $nginx->dir . '/logs/limits.log' } 10, 'the log';
+    my @lines = do { local @ARGV = $nginx->dir . '/logs/limits.log'; <> };
+    chomp(my $real = $lines[-1]);
+
+    # but for what differs from one request to another
+    for ($shown, $real) {
+        s/^\S+ \S+ "\S+/TIME ADDRESS "METHOD/;
+        s/took=0\.000\d{3} id=\S+$/took=TIME id=ID/;
+    }
+    is $real, $shown, 'a line of the access log';
 }
 
 my $variables = do { local (@ARGV, $/) = 'src/sl_variables.cpp'; <> };

@@ -94,6 +94,9 @@ class Breaker {
                       uint32_t random) noexcept;
     bool probe_succeeded(Ticket ticket, int64_t now) noexcept;
 
+    /* There is no such store any more. */
+    void forget() noexcept { state_.next_probe = 0; }
+
     /* How long it was, or has been open. */
     int64_t open_for(int64_t now) const noexcept
     {

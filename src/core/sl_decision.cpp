@@ -79,6 +79,12 @@ bool outweighs(const Verdict &a, const Verdict &b) noexcept
                           : waits_longer(a.state, b.state);
 }
 
+bool is_near_limit(const Verdict &v) noexcept
+{
+    /* max may be too large to be multiplied */
+    return v.known && v.state.used >= v.max - v.max / 5;
+}
+
 int64_t remaining(const Verdict &v) noexcept
 {
     if (!v.known || (v.state.used == kUnknownUse && v.max > 0)) {

@@ -80,6 +80,9 @@ bool is_dry_refusal(const Verdict &v) noexcept;
  */
 bool outweighs(const Verdict &a, const Verdict &b) noexcept;
 
+/* 80 % or more of it are used. */
+bool is_near_limit(const Verdict &v) noexcept;
+
 /* Never negative where it is known, else -1. */
 int64_t remaining(const Verdict &v) noexcept;
 

@@ -76,7 +76,8 @@ void absorb(uint32_t *state, const uint8_t *block)
 
 }  // namespace
 
-void sha256_hex(const void *data, size_t size, char *hex) noexcept
+void sha256(const void *data, size_t size,
+            uint8_t (&digest)[kSha256Size]) noexcept
 {
     uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                          0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -108,8 +109,19 @@ void sha256_hex(const void *data, size_t size, char *hex) noexcept
         absorb(state, tail + at);
     }
 
+    for (size_t i = 0; i < kSha256Size; i++) {
+        digest[i] = static_cast<uint8_t>(state[i / 4] >> (24 - i % 4 * 8));
+    }
+}
+
+void sha256_hex(const void *data, size_t size, char *hex) noexcept
+{
+    uint8_t digest[kSha256Size];
+
+    sha256(data, size, digest);
+
     for (size_t i = 0; i < kSha256HexSize; i++) {
-        hex[i] = "0123456789abcdef"[state[i / 8] >> (28 - i % 8 * 4) & 0xf];
+        hex[i] = "0123456789abcdef"[digest[i / 2] >> (4 - i % 2 * 4) & 0xf];
     }
 }
 

@@ -1,5 +1,4 @@
-/* SHA-256 (FIPS 180-4), for client keys that cannot stand in Redis as they are.
- */
+/* SHA-256 (FIPS 180-4). */
 
 #pragma once
 
@@ -8,7 +7,11 @@
 
 namespace sl {
 
+constexpr size_t kSha256Size = 32;
 constexpr size_t kSha256HexSize = 64;
+
+void sha256(const void *data, size_t size,
+            uint8_t (&digest)[kSha256Size]) noexcept;
 
 /* Writes the digest of `data` to `hex`: 64 lower-case digits, no NUL. */
 void sha256_hex(const void *data, size_t size, char *hex) noexcept;

@@ -70,9 +70,11 @@ struct ClusterRoutes::Node {
 };
 
 ClusterRoutes::ClusterRoutes(const RedisSettings &settings,
-                             SharedBreakers &breakers) noexcept
-    : settings_(settings), breakers_(breakers), nodes_(nullptr), owners_(),
-      refresh_(), refreshed_at_(0), map_command_(), waiting_(), waiting_timer_()
+                             SharedBreakers &breakers,
+                             StoreMetrics &metrics) noexcept
+    : settings_(settings), breakers_(breakers), metrics_(metrics),
+      nodes_(nullptr), owners_(), refresh_(), refreshed_at_(0), map_command_(),
+      waiting_(), waiting_timer_()
 {
     refresh_.cancelable = 1;
     refresh_.handler = on_refresh;
@@ -166,7 +168,7 @@ ClusterRoutes::Node *ClusterRoutes::add_node(std::string_view host,
     for (ngx_uint_t i = 0; i < settings_.connections; i++) {
         node->channels[i] = new (std::nothrow)
             RedisChannel(settings_, node->name, node->locator,
-                         breakers_.of(view(node->name)), *this);
+                         breakers_.of(view(node->name)), metrics_, *this);
 
         if (node->channels[i] == nullptr) {
             delete_node(node);
@@ -452,10 +454,7 @@ void ClusterRoutes::send_waiting() noexcept
 
 void ClusterRoutes::give_up(RedisCall *call) noexcept
 {
-    Answer answer;
-    answer.known = false;
-
-    call->reply(answer);
+    call->reply(Answer::none(StoreError::kUnavailable));
     delete call;
 }
 
@@ -640,6 +639,7 @@ void ClusterRoutes::remove_unused() noexcept
             }
         }
 
+        Breaker(breakers_.of(view(node->name))).forget();
         delete_node(node);
     }
 }

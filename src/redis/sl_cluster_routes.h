@@ -16,8 +16,8 @@ namespace sl {
 
 class ClusterRoutes final : public RedisRoutes {
   public:
-    ClusterRoutes(const RedisSettings &settings,
-                  SharedBreakers &breakers) noexcept;
+    ClusterRoutes(const RedisSettings &settings, SharedBreakers &breakers,
+                  StoreMetrics &metrics) noexcept;
     ~ClusterRoutes() override;
 
     void start() noexcept override;
@@ -69,6 +69,7 @@ class ClusterRoutes final : public RedisRoutes {
 
     const RedisSettings &settings_;
     SharedBreakers &breakers_;
+    StoreMetrics &metrics_;
     Node *nodes_; /* a list */
     Node *owners_[kClusterSlots];
 

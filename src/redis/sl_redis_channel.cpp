@@ -53,6 +53,24 @@ struct OneLine {
     }
 };
 
+StoreError to_store_error(RedisError error)
+{
+    switch (error) {
+    case RedisError::kUnavailable:
+    case RedisError::kElsewhere:
+        return StoreError::kUnavailable;
+
+    case RedisError::kForbidden:
+        return StoreError::kForbidden;
+
+    case RedisError::kNoScript:
+    case RedisError::kThisCall:
+        break;
+    }
+
+    return StoreError::kScript;
+}
+
 ngx_msec_t least_delay(Trouble trouble)
 {
     return trouble == Trouble::kForbidden ? kForbiddenDelayMs : 0;
@@ -79,11 +97,11 @@ bool has_failed(const redisReply *reply)
 
 RedisChannel::RedisChannel(const RedisSettings &settings, const ngx_str_t &name,
                            RedisLocator &locator, BreakerState &breaker,
-                           RedisRouter &router) noexcept
+                           StoreMetrics &metrics, RedisRouter &router) noexcept
     : settings_(settings), name_(name), router_(router), breaker_(breaker),
-      connection_(settings, locator, *this), recovery_(), ticket_(0), calls_(),
-      call_count_(0), backlog_(), backlog_count_(0), silent_failures_(0),
-      complained_at_(0)
+      metrics_(metrics), connection_(settings, locator, *this), recovery_(),
+      ticket_(0), calls_(), call_count_(0), backlog_(), backlog_count_(0),
+      silent_failures_(0), complained_at_(0)
 {
     ngx_queue_init(&calls_);
     ngx_queue_init(&backlog_);
@@ -135,14 +153,15 @@ bool RedisChannel::is_usable() noexcept
     return connection_.accepts();
 }
 
-PendingQuestion *RedisChannel::ask(RedisCall *call,
-                                   AnswerReceiver &receiver) noexcept
+PendingQuestion *RedisChannel::ask(RedisCall *call, AnswerReceiver &receiver,
+                                   StoreError *error) noexcept
 {
     bool is_full = call_count_ >= kMaxCalls;
 
     if (is_full || !send(call)) {
         delete call;
         complain(is_full ? "too many checks are waiting" : "cannot send");
+        *error = is_full ? StoreError::kOverload : StoreError::kConnection;
         return nullptr;
     }
 
@@ -246,14 +265,11 @@ void RedisChannel::send_backlog() noexcept
 /* Those who ask do not wait for its return. */
 void RedisChannel::drop_questions() noexcept
 {
-    Answer answer;
-    answer.known = false;
-
     for (ngx_uint_t n = backlog_count_; n > 0; n--) {
         RedisCall *call = next_of_backlog();
 
         if (call->is_question) {
-            call->reply(answer);
+            call->reply(Answer::none(StoreError::kConnection));
             delete call;
         } else {
             wait_in_backlog(call);
@@ -328,6 +344,10 @@ void RedisChannel::disconnected(Trouble trouble, std::string_view reason,
                                 ngx_msec_t began) noexcept
 {
     auto least = static_cast<int64_t>(least_delay(trouble));
+
+    if (began != 0) {
+        add(metrics_.connect_failures);
+    }
 
     recover_soon();
     drop_questions();
@@ -437,6 +457,7 @@ void RedisChannel::probe_failed(ngx_msec_t least_delay) noexcept
 
 void RedisChannel::connected() noexcept
 {
+    add(metrics_.connects);
     breaker_.set_connected(ngx_worker, true);
 
     if (ticket_ != 0) {
@@ -553,12 +574,9 @@ bool RedisChannel::retry_with_script(RedisCall *call) noexcept
 
 void RedisChannel::settle(RedisCall *call, const redisReply *reply) noexcept
 {
-    Answer answer;
-    answer.known = false;
-
     if (reply == nullptr) {
         /* the connection has said why it broke */
-        call->reply(answer);
+        call->reply(Answer::none(StoreError::kConnection));
 
         if (call->provisional != nullptr) {
             take_back_uncertain(*call->provisional);
@@ -568,10 +586,13 @@ void RedisChannel::settle(RedisCall *call, const redisReply *reply) noexcept
     }
 
     if (reply->type == REDIS_REPLY_ERROR) {
+        RedisError error = classify_redis_error(text_of(reply));
+        Answer answer = Answer::none(to_store_error(error));
+
         /* a probe asks whether the server answers, not who has the slot */
-        answer.known =
-            is_probe(*call) && settings_.topology == Topology::kCluster
-            && classify_redis_error(text_of(reply)) == RedisError::kElsewhere;
+        answer.known = is_probe(*call)
+                       && settings_.topology == Topology::kCluster
+                       && error == RedisError::kElsewhere;
         call->reply(answer);
 
         if (!answer.known) {
@@ -585,6 +606,7 @@ void RedisChannel::settle(RedisCall *call, const redisReply *reply) noexcept
         return;
     }
 
+    Answer answer = Answer::none(StoreError::kNonsense);
     answer.known = read_reply(reply, call->limits, &answer);
 
     if (answer.known && call->receiver == nullptr
@@ -637,9 +659,7 @@ void RedisChannel::on_timeout(ngx_event_t *ev) noexcept
     call->is_late = true;
     call->late_since = ngx_current_msec;
 
-    Answer answer;
-    answer.known = false;
-    call->reply(answer);
+    call->reply(Answer::none(StoreError::kTimeout));
 
     bool has_opened = channel->breaker_.failed(now_ms(), dice());
 

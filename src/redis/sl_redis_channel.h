@@ -44,7 +44,7 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     /* `name` is for the log. All of them outlive the channel. */
     RedisChannel(const RedisSettings &settings, const ngx_str_t &name,
                  RedisLocator &locator, BreakerState &breaker,
-                 RedisRouter &router) noexcept;
+                 StoreMetrics &metrics, RedisRouter &router) noexcept;
     ~RedisChannel();
 
     RedisChannel(const RedisChannel &) = delete;
@@ -66,9 +66,10 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
 
     /*
      * Sends a call, which is the channel's from now on. nullptr, and the call
-     * is gone, if that cannot be.
+     * is gone, if that cannot be; `*error` says why.
      */
-    PendingQuestion *ask(RedisCall *call, AnswerReceiver &receiver) noexcept;
+    PendingQuestion *ask(RedisCall *call, AnswerReceiver &receiver,
+                         StoreError *error) noexcept;
 
     /* Sends it, now or when the server is back. */
     void take_back(const ScriptArgs &all) noexcept;
@@ -126,6 +127,7 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     const ngx_str_t &name_;
     RedisRouter &router_;
     Breaker breaker_;
+    StoreMetrics &metrics_;
     RedisConnection connection_;
 
     /* Runs while the connection or the breaker needs to be looked after. */

@@ -24,4 +24,15 @@ BreakerState &SharedBreakers::of(std::string_view server) noexcept
     return states_[hash % kPlaces];
 }
 
+unsigned SharedBreakers::open_count() const noexcept
+{
+    unsigned count = 0;
+
+    for (const BreakerState &state : states_) {
+        count += state.next_probe.load() != 0;
+    }
+
+    return count;
+}
+
 }  // namespace sl

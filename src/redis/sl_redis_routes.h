@@ -26,6 +26,8 @@ class SharedBreakers {
     /* `server` is its name; the same place for the same name. */
     BreakerState &of(std::string_view server) noexcept;
 
+    unsigned open_count() const noexcept;
+
   private:
     static constexpr size_t kPlaces = 64;
 

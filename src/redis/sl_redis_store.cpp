@@ -60,14 +60,21 @@ void RedisStore::start() noexcept
     auto &breakers = *static_cast<SharedBreakers *>(shared_->data);
 
     if (settings_.topology == Topology::kCluster) {
-        routes_ = new (std::nothrow) ClusterRoutes(settings_, breakers);
+        routes_ =
+            new (std::nothrow) ClusterRoutes(settings_, breakers, metrics());
     } else {
-        routes_ = new (std::nothrow) SingleRoutes(settings_, breakers);
+        routes_ =
+            new (std::nothrow) SingleRoutes(settings_, breakers, metrics());
     }
 
     if (routes_ != nullptr) {
         routes_->start();
     }
+}
+
+unsigned RedisStore::breakers_open() const noexcept
+{
+    return static_cast<SharedBreakers *>(shared_->data)->open_count();
 }
 
 void RedisStore::stop() noexcept
@@ -100,7 +107,7 @@ RedisChannel *RedisStore::channel_for(const ScriptArgs &args) noexcept
 PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
                                  Answer *answer) noexcept
 {
-    answer->known = false;
+    *answer = Answer::none(StoreError::kDown);
 
     ScriptArgs args = args_for(query, ScriptArgs::kAsk);
     RedisChannel *channel = channel_for(args);
@@ -112,6 +119,7 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
     RedisCall *call = RedisCall::create(args);
 
     if (call == nullptr) {
+        answer->error = StoreError::kMemory;
         return nullptr;
     }
 
@@ -119,7 +127,7 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
     call->limits = query.count;
     call->provisional = Provisional::of(query, args);
 
-    return channel->ask(call, receiver);
+    return channel->ask(call, receiver, &answer->error);
 }
 
 void RedisStore::take_back(const Query &query, int64_t time_us) noexcept
@@ -130,6 +138,15 @@ void RedisStore::take_back(const Query &query, int64_t time_us) noexcept
     if (channel != nullptr) {
         channel->take_back(args);
     }
+}
+
+#define SL_TEXT_OF(number) #number
+#define SL_VERSION_OF(major, minor, patch)                                     \
+    SL_TEXT_OF(major) "." SL_TEXT_OF(minor) "." SL_TEXT_OF(patch)
+
+std::string_view hiredis_version() noexcept
+{
+    return SL_VERSION_OF(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
 }
 
 }  // namespace sl

@@ -21,6 +21,8 @@ class RedisStore final : public Store {
 
     std::string_view kind() const noexcept override { return "redis"; }
 
+    unsigned breakers_open() const noexcept override;
+
     bool decides_by_key() const noexcept override
     {
         return settings_.topology == Topology::kCluster;
@@ -42,5 +44,8 @@ class RedisStore final : public Store {
     ngx_shm_zone_t *shared_;
     RedisRoutes *routes_; /* nullptr unless started */
 };
+
+/* Of the client library that the module was built with. */
+std::string_view hiredis_version() noexcept;
 
 }  // namespace sl

@@ -15,8 +15,9 @@ constexpr ngx_msec_t kWatchEveryMs = 5000;
 }  // namespace
 
 SingleRoutes::SingleRoutes(const RedisSettings &settings,
-                           SharedBreakers &breakers) noexcept
-    : settings_(settings), breakers_(breakers),
+                           SharedBreakers &breakers,
+                           StoreMetrics &metrics) noexcept
+    : settings_(settings), breakers_(breakers), metrics_(metrics),
       lanes_(new (std::nothrow) Lane[settings.connections]()), sentinel_(0),
       watcher_(settings, sentinel_), watch_()
 {
@@ -51,9 +52,9 @@ void SingleRoutes::start() noexcept
         lane.locator = new_locator();
 
         if (lane.locator != nullptr) {
-            lane.channel = new (std::nothrow)
-                RedisChannel(settings_, settings_.name, *lane.locator,
-                             breakers_.of(view(settings_.name)), *this);
+            lane.channel = new (std::nothrow) RedisChannel(
+                settings_, settings_.name, *lane.locator,
+                breakers_.of(view(settings_.name)), metrics_, *this);
         }
 
         if (lane.channel != nullptr) {

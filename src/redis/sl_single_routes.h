@@ -9,8 +9,8 @@ namespace sl {
 
 class SingleRoutes final : public RedisRoutes, private LocatorUser {
   public:
-    SingleRoutes(const RedisSettings &settings,
-                 SharedBreakers &breakers) noexcept;
+    SingleRoutes(const RedisSettings &settings, SharedBreakers &breakers,
+                 StoreMetrics &metrics) noexcept;
     ~SingleRoutes() override;
 
     SingleRoutes(const SingleRoutes &) = delete;
@@ -51,6 +51,7 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
 
     const RedisSettings &settings_;
     SharedBreakers &breakers_;
+    StoreMetrics &metrics_;
     Lane *lanes_;
 
     /* The Sentinel that is asked first. */

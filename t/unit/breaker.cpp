@@ -978,11 +978,21 @@ void threads_that_fail_at_any_times_open_it_once(void **)
     assert_true(s.state.failures <= kThreads * kFailures);
 }
 
+void of_a_store_that_is_gone_nothing_is_known(void **)
+{
+    Shared shared;
+
+    open(shared.breaker, kStart);
+    shared.breaker.forget();
+    assert_false(shared.breaker.is_open());
+}
+
 }  // namespace
 
 int main()
 {
     const CMUnitTest tests[] = {
+        cmocka_unit_test(of_a_store_that_is_gone_nothing_is_known),
         cmocka_unit_test(it_is_closed_at_first),
         cmocka_unit_test(five_failures_in_a_row_open_it),
         cmocka_unit_test(a_success_in_between_starts_the_row_anew),

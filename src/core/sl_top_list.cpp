@@ -1,0 +1,159 @@
+#include "sl_top_list.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace sl {
+
+namespace {
+
+/* So many windows in a row are a habit. */
+constexpr uint32_t kHabit = 3;
+
+uint32_t mark_of(uint64_t hash)
+{
+    return static_cast<uint32_t>(hash);
+}
+
+bool is_idle(const TopClient &client, int64_t now_ms, int64_t idle_ms)
+{
+    return client.hash == 0 || now_ms - client.last_ms > idle_ms;
+}
+
+uint64_t weight(const TopClient &client)
+{
+    return client.count + client.missed_at_most;
+}
+
+}  // namespace
+
+TopClient &TopList::count(uint64_t hash, std::string_view key, int64_t now_ms,
+                          int64_t idle_ms) noexcept
+{
+    hash = hash != 0 ? hash : 1;
+
+    for (size_t i = 0; i < kPlaces; i++) {
+        TopClient &known = clients_[i];
+
+        if (marks_[i] == mark_of(hash) && known.hash == hash
+            && !is_idle(known, now_ms, idle_ms))
+        {
+            known.count++;
+            known.last_ms = now_ms;
+            return known;
+        }
+    }
+
+    uint64_t missed;
+    size_t place = place_for_new(now_ms, idle_ms, &missed);
+    TopClient &added = clients_[place];
+
+    added = TopClient{};
+    added.hash = hash;
+    added.count = 1;
+    added.missed_at_most = missed;
+    added.first_ms = now_ms;
+    added.last_ms = now_ms;
+    added.tell_at = kHabit;
+    added.is_cut = key.size() > TopClient::kMaxKey;
+    added.key_size =
+        static_cast<uint8_t>(std::min(key.size(), TopClient::kMaxKey));
+    key.copy(added.key, added.key_size);
+    marks_[place] = mark_of(hash);
+
+    return added;
+}
+
+size_t TopList::place_for_new(int64_t now_ms, int64_t idle_ms,
+                              uint64_t *missed) noexcept
+{
+    size_t idle = kPlaces;
+    size_t least = kPlaces;
+
+    for (size_t i = 0; i < kPlaces; i++) {
+        if (is_idle(clients_[i], now_ms, idle_ms)) {
+            idle = i;
+        } else if (least == kPlaces
+                   || weight(clients_[i]) < weight(clients_[least])) {
+            least = i;
+        }
+    }
+
+    if (least == kPlaces) {
+        has_missed_ = false;
+    }
+
+    if (idle == kPlaces) {
+        has_missed_ = true;
+    }
+
+    /* whoever had to go had less than everybody who is here now */
+    *missed = has_missed_ ? weight(clients_[least]) : 0;
+
+    return idle != kPlaces ? idle : least;
+}
+
+size_t TopList::read(int64_t now_ms, int64_t idle_ms, TopClient *to,
+                     size_t room) const noexcept
+{
+    TopClient found[kPlaces];
+    size_t count = 0;
+
+    for (const TopClient &client : clients_) {
+        if (!is_idle(client, now_ms, idle_ms)) {
+            found[count++] = client;
+        }
+    }
+
+    std::sort(found, found + count, [](const TopClient &a, const TopClient &b) {
+        return a.count != b.count ? a.count > b.count : a.last_ms > b.last_ms;
+    });
+
+    count = std::min(count, room);
+    std::copy(found, found + count, to);
+
+    return count;
+}
+
+bool persists(TopClient *client, int64_t window) noexcept
+{
+    if (client->windows_in_a_row == 0 || window > client->window + 1
+        || window < client->window)
+    {
+        client->windows_in_a_row = 1;
+        client->tell_at = kHabit;
+
+    } else if (window == client->window + 1) {
+        client->windows_in_a_row++;
+    }
+
+    client->window = window;
+
+    return client->windows_in_a_row >= client->tell_at;
+}
+
+void told(TopClient *client) noexcept
+{
+    client->tell_at = 2 * client->windows_in_a_row;
+}
+
+size_t mask_key(const TopClient &client, char (&to)[kMaxMaskedKey]) noexcept
+{
+    constexpr size_t kShown = 4;
+
+    std::string_view key = client.text();
+    size_t shown = std::min(kShown, key.size() / 4);
+
+    /* not half a character */
+    while (shown > 0 && (static_cast<uint8_t>(key[shown]) & 0xc0) == 0x80) {
+        shown--;
+    }
+
+    key.copy(to, shown);
+    int size = std::snprintf(to + shown, sizeof(to) - shown, "...#%08x",
+                             static_cast<uint32_t>(client.hash >> 32));
+
+    return shown + static_cast<size_t>(size);
+}
+
+}  // namespace sl

@@ -1,0 +1,94 @@
+/*
+ * Who was there most: the Space-Saving algorithm, which finds them among any
+ * number of clients in memory of a fixed size.
+ *
+ * If a client is new and there is no place, it takes that of the one with the
+ * least, together with its number: so many of its own may have been missed
+ * before. Whoever has more than one in kPlaces of all is sure to be in the
+ * list. Those who have not been seen for long make way first.
+ *
+ * Lies in memory that several processes share. Whoever calls holds a lock; if
+ * one is killed with it, what it was about to write may be lost or half there,
+ * which does no harm.
+ */
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace sl {
+
+struct TopClient {
+    /* Of its key; 0: the place is free. */
+    uint64_t hash;
+
+    /* Since first_ms. */
+    uint64_t count;
+
+    /* Before that; not more than so many. */
+    uint64_t missed_at_most;
+
+    int64_t first_ms;
+    int64_t last_ms;
+
+    /* For a list of those who are refused: the window in which that was last,
+     * how many it was in a row, and of how many the log is to be told next. */
+    int64_t window;
+    uint32_t windows_in_a_row;
+    uint32_t tell_at;
+
+    /* The key, or its beginning. */
+    static constexpr size_t kMaxKey = 59;
+    uint8_t key_size;
+    bool is_cut;
+    char key[kMaxKey + 3];
+
+    std::string_view text() const noexcept
+    {
+        /* never trust what a killed process may have left */
+        return {key, key_size < sizeof(key) ? key_size : sizeof(key)};
+    }
+};
+
+class TopList {
+  public:
+    static constexpr size_t kPlaces = 64;
+
+    /* Who was not seen for `idle_ms` is forgotten rather than others. */
+    TopClient &count(uint64_t hash, std::string_view key, int64_t now_ms,
+                     int64_t idle_ms) noexcept;
+
+    /* The first `room` of those who were seen in the last `idle_ms`, those with
+     * most first; returns how many. */
+    size_t read(int64_t now_ms, int64_t idle_ms, TopClient *to,
+                size_t room) const noexcept;
+
+  private:
+    size_t place_for_new(int64_t now_ms, int64_t idle_ms,
+                         uint64_t *missed) noexcept;
+
+    /* A part of the hash: all of them fit in four cache lines. */
+    uint32_t marks_[kPlaces];
+    TopClient clients_[kPlaces];
+
+    /* Somebody had to go who was not idle. */
+    bool has_missed_;
+};
+
+/*
+ * A client is over its limit in this window, too. True if that has gone on for
+ * so long that the log should be told; see told().
+ */
+bool persists(TopClient *client, int64_t window) noexcept;
+
+/* The log has been: again if it goes on for as long once more. */
+void told(TopClient *client) noexcept;
+
+/* A key as others may see it: its beginning, and enough to tell it from others.
+ * Returns the size. */
+constexpr size_t kMaxMaskedKey = 24;
+size_t mask_key(const TopClient &client, char (&to)[kMaxMaskedKey]) noexcept;
+
+}  // namespace sl
