@@ -12,6 +12,8 @@
 --             are counted as wholes
 --   rule      'd' in it: requests that the limit refuses count, too
 --             'n' in it: it never keeps a request from passing (a dry run)
+-- An ordinary request, with one limit that is a log, a cost of 1 and no rule, may
+-- be asked about with its id, window and max alone: that is less to unpack.
 --
 -- Returns three whole numbers for each limit
 --   admits   0 if the limit has no room for this request, 1 if it has, 2 if it
@@ -31,12 +33,65 @@
 -- In buckets an entry is the time a bucket ends at, scored with its count. A
 -- bucket leaves as a whole, when its last moment is one window old.
 --
--- One piece, because every function would be made anew in every call; what is
--- rarely needed stands in branches.
+-- The ordinary request is dealt with first and on its own, because most are. What
+-- counts there: every redis.call, every function and table that is made, and every
+-- number that has to be written out for Redis; so numbers that are known as text
+-- stay text. All else is below, and slower.
 
 local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local id = ARGV[2]
+local now_text = #time[2] == 6 and time[1] .. time[2] or string.format('%s%06d', time[1], time[2])
+local now = tonumber(now_text)
+local args = ARGV
+
+local function keep_for(key, microseconds)
+    -- a second more, so that rounding to milliseconds cannot cut it short
+    redis.call('PEXPIRE', key, string.format('%d', microseconds / 1000 + 1000))
+end
+
+local id, window, max
+
+if not args[4] then
+    id, window, max = args[1], args[2], args[3]
+elseif args[5] == '1' and args[6] == '0' and args[7] == '' and args[1] == '' and not args[8] then
+    id, window, max = args[2], args[3], args[4]
+end
+
+if max then
+    local key = KEYS[1]
+    local first = redis.call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
+
+    window = tonumber(window)
+    max = tonumber(max)
+
+    -- until the oldest leaves; not for one that is scored 0, which is no request
+    local wait = first and first + window - now
+
+    if wait and wait <= 0 and first ~= '0' then
+        redis.call('ZREMRANGEBYSCORE', key, '(0', now - window)
+        first = redis.call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
+        wait = first and first + window - now
+    end
+
+    if first ~= '0' then
+        local used = first and redis.call('ZCARD', key) or 0
+
+        if used < max then
+            redis.call('ZADD', key, now_text, id)
+            keep_for(key, window)
+            return { 2, used + 1, wait and wait < window and wait or window, now }
+        end
+
+        if used > max then
+            local rank = used - max
+            wait = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')[2] + window - now
+        end
+        return { 0, used, wait, now }
+    end
+
+    args = { '', id, window, max, 1, '0', '' }
+end
+
+id = args[2]
 
 -- What an entry of a log costs beyond 1.
 local function surplus_of(member)
@@ -56,12 +111,12 @@ local function replace_surplus(key, old, new)
     end
 end
 
-if ARGV[1] ~= '' then
+if args[1] ~= '' then
     local taken_back = 0
 
     for i, key in ipairs(KEYS) do
-        local cost = tonumber(ARGV[5 * i])
-        local buckets = tonumber(ARGV[5 * i + 1])
+        local cost = tonumber(args[5 * i])
+        local buckets = tonumber(args[5 * i + 1])
 
         if buckets == 0 then
             local member = cost == 1 and id or id .. '*' .. cost
@@ -73,8 +128,8 @@ if ARGV[1] ~= '' then
                 end
             end
         else
-            local width = math.ceil(ARGV[5 * i - 2] / buckets)
-            local bucket = (math.floor(ARGV[1] / width) + 1) * width
+            local width = math.ceil(args[5 * i - 2] / buckets)
+            local bucket = (math.floor(args[1] / width) + 1) * width
             local count = tonumber(redis.call('ZSCORE', key, bucket) or 0)
             if count > 0 then
                 taken_back = taken_back + 1
@@ -94,21 +149,21 @@ local admitted = true
 local found = {}
 
 for i, key in ipairs(KEYS) do
-    local window = tonumber(ARGV[5 * i - 2])
-    local max = tonumber(ARGV[5 * i - 1])
-    local cost = tonumber(ARGV[5 * i])
-    local buckets = ARGV[5 * i + 1]
+    local window = tonumber(args[5 * i - 2])
+    local max = tonumber(args[5 * i - 1])
+    local cost = tonumber(args[5 * i])
+    local buckets = args[5 * i + 1]
     local used = 0
     local oldest            -- a log's first request
     local surplus = 0       -- of a log
     local counts            -- of buckets: a list of { number, count }
 
     if buckets == '0' then
-        local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+        local first = redis.call('ZRANGE', key, '0', '0', 'WITHSCORES')
 
         if first[2] == '0' then
             surplus = tonumber(first[1])
-            first = redis.call('ZRANGE', key, 1, 1, 'WITHSCORES')
+            first = redis.call('ZRANGE', key, '1', '1', 'WITHSCORES')
         end
 
         oldest = tonumber(first[2])
@@ -157,7 +212,7 @@ for i, key in ipairs(KEYS) do
 
     local admits = cost == 0 or used + cost <= max
 
-    if not admits and not string.find(ARGV[5 * i + 2], 'n', 1, true) then
+    if not admits and not string.find(args[5 * i + 2], 'n', 1, true) then
         admitted = false
     end
 
@@ -167,19 +222,19 @@ end
 local reply = {}
 
 for i, key in ipairs(KEYS) do
-    local window = tonumber(ARGV[5 * i - 2])
-    local max = tonumber(ARGV[5 * i - 1])
-    local cost = tonumber(ARGV[5 * i])
+    local window = tonumber(args[5 * i - 2])
+    local max = tonumber(args[5 * i - 1])
+    local cost = tonumber(args[5 * i])
     local limit = found[i]
     local used, oldest, surplus, counts = limit.used, limit.oldest, limit.surplus, limit.counts
-    local buckets = counts and tonumber(ARGV[5 * i + 1])
+    local buckets = counts and tonumber(args[5 * i + 1])
     local width = counts and math.ceil(window / buckets)
 
     local is_counted
     if limit.admits then
         is_counted = admitted and cost > 0
     else
-        is_counted = string.find(ARGV[5 * i + 2], 'd', 1, true)
+        is_counted = string.find(args[5 * i + 2], 'd', 1, true)
     end
 
     if is_counted then
@@ -192,7 +247,7 @@ for i, key in ipairs(KEYS) do
             lifetime = (buckets + 1) * width
         else
             local member = cost == 1 and id or id .. '*' .. cost
-            redis.call('ZADD', key, now, limit.admits and member or member .. '!')
+            redis.call('ZADD', key, now_text, limit.admits and member or member .. '!')
             oldest = math.min(oldest or now, now)
             if cost > 1 then
                 replace_surplus(key, surplus, surplus + cost - 1)
@@ -202,8 +257,7 @@ for i, key in ipairs(KEYS) do
         end
 
         used = used + cost
-        -- a second more, so that rounding to milliseconds cannot cut it short
-        redis.call('PEXPIRE', key, math.ceil(lifetime / 1000) + 1000)
+        keep_for(key, lifetime)
     end
 
     -- refused ones can be any number, but only the newest max of them matter;

@@ -368,6 +368,27 @@ subtest 'a clock that steps back admits nothing early' => sub {
     is_deeply ask($T - 50 * $S, [@limit]), [0, 2, 120 * $S], 'nor do buckets';
 };
 
+subtest 'an ordinary request may be asked about in a shorter form' => sub {
+    my $ask = sub {
+        my ($now, $key, @args) = @_;
+        my $answer = redis('EVAL', $steered, 1, $key, @args, sprintf '%d:%d', $now / 1000000, $now % 1000000);
+        return 'another time' if pop @$answer != $now;
+        return $answer;
+    };
+    is_deeply $ask->($T, 'short', 'a', $W, 2), [2, 1, $W], 'the first';
+    is_deeply $ask->($T + 1, 'short', 'b', $W, 2), [2, 2, $W - 1], 'another';
+    is_deeply entries('short'), { a => $T, b => $T + 1 };
+    cmp_ok redis('PTTL', 'short'), '>=', $W / 1000, 'with a time to live';
+    is_deeply $ask->($T + 2, 'short', 'c', $W, 2), [0, 2, $W - 2], 'one that is refused';
+    is_deeply $ask->($T + 2, 'short', 'c', $W, 1), [0, 2, $W - 1], 'and one that has to wait for more than the oldest';
+    is_deeply $ask->($T + $W, 'short', 'c', $W, 2), [2, 2, 1], 'when one has left there is room';
+    is_deeply entries('short'), { b => $T + 1, c => $T + $W };
+
+    ask_as('heavy', $T + $W, ['short', $W, 9, cost => 4]);
+    is_deeply $ask->($T + $W, 'short', 'd', $W, 9), [2, 7, 1], 'also after one that costs more than 1';
+    is_deeply $ask->($T + 2 * $W, 'short', 'e', $W, 9), [2, 1, $W], 'until all has left';
+};
+
 subtest 'every key has a time to live, never shorter than what is in it' => sub {
     for my $window (100_000, 1_500_000, 60 * $S, 31 * 86400 * $S) {
         for my $with ([], [cost => 2], [buckets => 10]) {

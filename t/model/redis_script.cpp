@@ -199,6 +199,37 @@ std::string name_of(int key)
     return "key" + std::to_string(key);
 }
 
+/* One that may be asked in the short form. */
+bool is_ordinary(const Call &call)
+{
+    const Limit &limit = call.limits[0];
+
+    return call.limits.size() == 1 && !call.takes_back && limit.cost == 1
+           && limit.buckets == 0 && !limit.counts_refused && !limit.dry_run;
+}
+
+void add_short_form(const Call &call, std::vector<std::string> *args)
+{
+    args->push_back("id-" + std::to_string(call.id));
+    args->push_back(std::to_string(call.limits[0].window));
+    args->push_back(std::to_string(call.limits[0].max));
+}
+
+void add_long_form(const Call &call, std::vector<std::string> *args)
+{
+    args->push_back(call.takes_back ? std::to_string(call.then) : "");
+    args->push_back("id-" + std::to_string(call.id));
+
+    for (const Limit &limit : call.limits) {
+        args->push_back(std::to_string(limit.window));
+        args->push_back(std::to_string(limit.max));
+        args->push_back(std::to_string(limit.cost));
+        args->push_back(std::to_string(limit.buckets));
+        args->push_back(std::string(limit.counts_refused ? "d" : "")
+                        + (limit.dry_run ? "n" : ""));
+    }
+}
+
 class Test {
   public:
     Test(Redis *redis, const std::string &script, uint64_t requests,
@@ -327,17 +358,8 @@ class Test {
             args.push_back(name_of(limit.key));
         }
 
-        args.push_back(call.takes_back ? std::to_string(call.then) : "");
-        args.push_back("id-" + std::to_string(call.id));
-
-        for (const Limit &limit : call.limits) {
-            args.push_back(std::to_string(limit.window));
-            args.push_back(std::to_string(limit.max));
-            args.push_back(std::to_string(limit.cost));
-            args.push_back(std::to_string(limit.buckets));
-            args.push_back(std::string(limit.counts_refused ? "d" : "")
-                           + (limit.dry_run ? "n" : ""));
-        }
+        is_ordinary(call) && call.id % 2 ? add_short_form(call, &args)
+                                         : add_long_form(call, &args);
 
         args.push_back(text("%" PRId64 ":%" PRId64, call.time / kSecond,
                             call.time % kSecond));
