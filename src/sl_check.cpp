@@ -269,7 +269,7 @@ bool Check::ask_next() noexcept
 
     /* who has waited for a store in vain does not wait for it again */
     if (!failed_before) {
-        pending_ = store->ask(question(), *this, &answer);
+        pending_ = store->ask(question(*store), *this, &answer);
     }
 
     if (pending_ == nullptr) {
@@ -282,11 +282,11 @@ bool Check::ask_next() noexcept
     return true;
 }
 
-Query Check::question() noexcept
+Query Check::question(const Store &to) noexcept
 {
     Query query;
 
-    query.id = id();
+    query.id = to.uses_ids() ? id() : std::string_view();
     query.count = question_size_;
 
     for (size_t i = 0; i < question_size_; i++) {
@@ -406,7 +406,7 @@ void Check::do_without_store() noexcept
     if (location_conf(r_)->on_error == kLocal
         && applied()[question_[0]].limit->zone->store != memory)
     {
-        memory->ask(question(), *this, &answer);
+        memory->ask(question(*memory), *this, &answer);
     }
 
     if (answer.known) {
@@ -622,7 +622,7 @@ void Check::take_back(ngx_uint_t first_index, Predicate is_to_go) noexcept
             }
         }
 
-        query.id = id();
+        query.id = first.answered_by->uses_ids() ? id() : std::string_view();
         first.answered_by->take_back(query, first.counted_at_us);
     }
 }

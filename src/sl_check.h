@@ -131,7 +131,7 @@ class Check final : public AnswerReceiver {
     bool add_limit(const Limit *limit) noexcept;
     bool is_applied(const Zone *zone) const noexcept;
     bool has_failed(const Store *store) const noexcept;
-    Query question() noexcept;
+    Query question(const Store &to) noexcept;
     bool remembers_refusals(const AppliedLimit &applied) const noexcept;
     bool recall_refusals(int64_t max_age_us) noexcept;
     void conclude(const Answer &answer, bool has_waited) noexcept;

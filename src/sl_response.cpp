@@ -1,6 +1,7 @@
 #include "sl_response.h"
 
 #include "core/sl_key.h"
+#include "core/sl_number.h"
 
 namespace sl {
 
@@ -54,17 +55,15 @@ bool set_number(ngx_http_request_t *r, std::string_view name, int64_t value)
         return true;
     }
 
-    auto *text = static_cast<u_char *>(ngx_pnalloc(r->pool, NGX_INT64_LEN));
+    auto *text = static_cast<char *>(ngx_pnalloc(r->pool, kMaxDigits));
 
     if (text == nullptr) {
         return false;
     }
 
-    u_char *end = ngx_sprintf(text, "%L", value);
+    char *end = write_number(text, value);
 
-    return set_header(
-        r, name,
-        {reinterpret_cast<char *>(text), static_cast<size_t>(end - text)});
+    return set_header(r, name, {text, static_cast<size_t>(end - text)});
 }
 
 /* Where the store gave no answer only the limit itself can be told. */
@@ -181,8 +180,11 @@ ngx_int_t header_filter(ngx_http_request_t *r) noexcept
 void log_refusal(ngx_http_request_t *r, const Check &check)
 {
     const AppliedLimit *shown = check.shown();
+    ngx_uint_t level = location_conf(r)->log_level;
 
-    if (check.outcome() == Outcome::kFailedClosed || shown == nullptr) {
+    if (check.outcome() == Outcome::kFailedClosed || shown == nullptr
+        || r->connection->log->log_level < level)
+    {
         return;
     }
 
@@ -198,7 +200,7 @@ void log_refusal(ngx_http_request_t *r, const Check &check)
 
     ngx_str_t store = str(shown->decided_by);
 
-    ngx_log_error(location_conf(r)->log_level, r->connection->log, 0,
+    ngx_log_error(level, r->connection->log, 0,
                   "sliding_limit: refused by zone \"%V\", max %L in %M ms%V, "
                   "store: %V",
                   &shown->limit->zone->name, shown->verdict.max,
@@ -292,9 +294,18 @@ u_char *write_text(u_char *p, const Check &check)
 
 u_char *write_json(u_char *p, const Check &check, ngx_uint_t status)
 {
-    return ngx_sprintf(p, "{\"status\":%ui,\"code\":\"rate_limit:%s\"}", status,
-                       check.outcome() == Outcome::kRejected ? "exceeded"
-                                                             : "unavailable");
+    auto append = [&p](std::string_view text) {
+        p = ngx_cpymem(p, text.data(), text.size());
+    };
+
+    append("{\"status\":");
+    p = reinterpret_cast<u_char *>(write_number(reinterpret_cast<char *>(p),
+                                                static_cast<int64_t>(status)));
+    append(",\"code\":\"rate_limit:");
+    append(check.outcome() == Outcome::kRejected ? "exceeded" : "unavailable");
+    append("\"}");
+
+    return p;
 }
 
 /* False: out of memory, or a variable could not be evaluated. */

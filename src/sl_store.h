@@ -20,7 +20,7 @@ struct Query {
     LimitQuery limits[kMaxLimits];
     size_t count;
 
-    /* UUIDv7 of the request. */
+    /* UUIDv7 of the request; empty if the store has no use for it. */
     std::string_view id;
 };
 
@@ -84,6 +84,9 @@ class Store {
 
     /* Before any worker starts. Without it, nobody will see what is counted. */
     void count_in(StoreMetrics *metrics) noexcept { metrics_ = metrics; }
+
+    /* What it counts it marks with the request's id. */
+    virtual bool uses_ids() const noexcept { return false; }
 
     /* It can decide only about limits with the same key together. */
     virtual bool decides_by_key() const noexcept { return false; }

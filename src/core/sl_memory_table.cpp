@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "sl_key.h"
 #include "sl_siphash.h"
 
 namespace sl {
@@ -474,38 +475,28 @@ bool MemoryTable::ask(const LimitQuery *limits, size_t count, int64_t now_us,
 MemoryTable::Name MemoryTable::name_of(const LimitQuery &limit,
                                        NameOf what) const noexcept
 {
-    /* what must not be mixed up has a secret of its own */
-    struct {
-        int64_t width;
-        int64_t window;
-        int64_t max;
-        int64_t cost;
-        NameOf what;
-        char zone[64];
-    } text;
+    /* Before the key, all that it must not be mixed up with; the first word
+     * says what follows, so that nothing can be taken for something else. */
+    constexpr size_t kZoneWords = (kMaxZoneName + 7) / 8;
+    uint64_t head[1 + kZoneWords + 4];
+    size_t zone_size = std::min(limit.zone.size(), kMaxZoneName);
+    size_t words = 1 + (zone_size + 7) / 8;
 
-    size_t size = std::min(limit.zone.size(), sizeof(text.zone));
-
-    memset(&text, 0, sizeof(text));
-    text.width = limit.buckets ? width_of(limit) : 0;
-    text.what = what;
+    head[words - 1] = 0;
+    memcpy(head + 1, limit.zone.data(), zone_size);
+    head[0] = static_cast<uint64_t>(what) | zone_size << 8;
+    head[words++] = limit.buckets ? static_cast<uint64_t>(width_of(limit)) : 0;
 
     /* counts outlive a change of these, what was said about them does not */
     if (what == NameOf::kRefusal) {
-        text.window = limit.window_us;
-        text.max = limit.max;
-        text.cost = limit.cost;
+        head[words++] = static_cast<uint64_t>(limit.window_us);
+        head[words++] = static_cast<uint64_t>(limit.max);
+        head[words++] = static_cast<uint64_t>(limit.cost);
     }
 
-    memcpy(text.zone, limit.zone.data(), size);
-
-    uint8_t secret[kSecretSize];
     Name name;
 
-    siphash128({reinterpret_cast<char *>(&text),
-                offsetof(decltype(text), zone) + size},
-               header().secret, secret);
-    siphash128(limit.key, secret, name.hash);
+    siphash128(head, words, limit.key, header().secret, name.hash);
 
     return name;
 }

@@ -282,16 +282,7 @@ int64_t Metrics::checks_in_flight() const noexcept
 
 uint64_t Metrics::hash_of(std::string_view key) const noexcept
 {
-    uint8_t hash[kSipHashSize];
-    uint64_t first = 0;
-
-    siphash128(key, secret_, hash);
-
-    for (size_t i = 0; i < sizeof(first); i++) {
-        first = first << 8 | hash[i];
-    }
-
-    return first;
+    return siphash64(key, secret_);
 }
 
 }  // namespace sl

@@ -1,5 +1,7 @@
 #include "sl_number.h"
 
+#include <charconv>
+
 namespace sl {
 
 int64_t parse_count(std::string_view text) noexcept
@@ -19,6 +21,11 @@ int64_t parse_count(std::string_view text) noexcept
     }
 
     return text.empty() ? -1 : n;
+}
+
+char *write_number(char *to, int64_t number) noexcept
+{
+    return std::to_chars(to, to + kMaxDigits, number).ptr;
 }
 
 }  // namespace sl

@@ -4,21 +4,18 @@ namespace sl {
 
 namespace {
 
+/* Compilers make one load of it, and one store. */
 uint64_t read_word(const uint8_t *p)
 {
-    uint64_t word = 0;
-
-    for (int i = 7; i >= 0; i--) {
-        word = word << 8 | p[i];
-    }
-
-    return word;
+    return uint64_t{p[0]} | uint64_t{p[1]} << 8 | uint64_t{p[2]} << 16
+           | uint64_t{p[3]} << 24 | uint64_t{p[4]} << 32 | uint64_t{p[5]} << 40
+           | uint64_t{p[6]} << 48 | uint64_t{p[7]} << 56;
 }
 
 void write_word(uint64_t word, uint8_t *p)
 {
-    for (int i = 0; i < 8; i++, word >>= 8) {
-        p[i] = static_cast<uint8_t>(word);
+    for (int i = 0; i < 8; i++) {
+        p[i] = static_cast<uint8_t>(word >> (8 * i));
     }
 }
 
@@ -62,15 +59,18 @@ struct State {
     }
 };
 
-}  // namespace
-
-void siphash128(std::string_view text, const uint8_t (&key)[kSipHashKeySize],
-                uint8_t (&hash)[kSipHashSize]) noexcept
+/* All of it absorbed, and ready for the first half. */
+State absorbed(const uint64_t *head, size_t words, std::string_view text,
+               const uint8_t (&key)[kSipHashKeySize])
 {
     uint64_t k0 = read_word(key);
     uint64_t k1 = read_word(key + 8);
     State s{{k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d ^ 0xee,
              k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573}};
+
+    for (size_t i = 0; i < words; i++) {
+        s.absorb(head[i]);
+    }
 
     auto *p = reinterpret_cast<const uint8_t *>(text.data());
     size_t left = text.size();
@@ -79,15 +79,39 @@ void siphash128(std::string_view text, const uint8_t (&key)[kSipHashKeySize],
         s.absorb(read_word(p));
     }
 
-    uint64_t last = static_cast<uint64_t>(text.size()) << 56;
+    uint64_t last = static_cast<uint64_t>(8 * words + text.size()) << 56;
 
     for (size_t i = 0; i < left; i++) {
         last |= static_cast<uint64_t>(p[i]) << (8 * i);
     }
 
     s.absorb(last);
+
+    return s;
+}
+
+}  // namespace
+
+void siphash128(const uint64_t *head, size_t words, std::string_view text,
+                const uint8_t (&key)[kSipHashKeySize],
+                uint8_t (&hash)[kSipHashSize]) noexcept
+{
+    State s = absorbed(head, words, text, key);
+
     write_word(s.squeeze(0xee, 2), hash);
     write_word(s.squeeze(0xdd, 1), hash + 8);
+}
+
+void siphash128(std::string_view text, const uint8_t (&key)[kSipHashKeySize],
+                uint8_t (&hash)[kSipHashSize]) noexcept
+{
+    siphash128(nullptr, 0, text, key, hash);
+}
+
+uint64_t siphash64(std::string_view text,
+                   const uint8_t (&key)[kSipHashKeySize]) noexcept
+{
+    return absorbed(nullptr, 0, text, key).squeeze(0xee, 2);
 }
 
 }  // namespace sl

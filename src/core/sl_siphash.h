@@ -15,4 +15,13 @@ constexpr size_t kSipHashSize = 16;
 void siphash128(std::string_view text, const uint8_t (&key)[kSipHashKeySize],
                 uint8_t (&hash)[kSipHashSize]) noexcept;
 
+/* Of a text that begins with these words, as little-endian bytes. */
+void siphash128(const uint64_t *head, size_t words, std::string_view text,
+                const uint8_t (&key)[kSipHashKeySize],
+                uint8_t (&hash)[kSipHashSize]) noexcept;
+
+/* Its first half, which costs less. */
+uint64_t siphash64(std::string_view text,
+                   const uint8_t (&key)[kSipHashKeySize]) noexcept;
+
 }  // namespace sl

@@ -1,8 +1,9 @@
 #include "sl_redis_call.h"
 
+#include <cstring>
 #include <new>
 
-#include "../core/sl_cluster_slot.h"
+#include "../core/sl_number.h"
 #include "sl_redis_script.h"
 
 namespace sl {
@@ -21,39 +22,65 @@ ScriptLimit script_limit(const LimitQuery &limit, KeyStyle style)
                        kRules[limit.counts_refused][limit.dry_run]};
 }
 
-/* The words of a command; numbers are written out. */
-class Words {
+/*
+ * A command as Redis wants it: how many words, and each with its size before
+ * it. hiredis can write that, too, but takes a printf for every word.
+ */
+class Command {
   public:
+    explicit Command(size_t words) noexcept : end_(text_)
+    {
+        add_size('*', words);
+    }
+
     void add(std::string_view word) noexcept
     {
-        words_[count_] = word.data();
-        sizes_[count_++] = word.size();
+        add_size('$', word.size());
+        append(word);
+        append(kNewline);
     }
 
     void add(int64_t number) noexcept
     {
-        u_char *text = numbers_[number_count_++];
+        char digits[kMaxDigits];
 
-        add({reinterpret_cast<char *>(text),
-             static_cast<size_t>(ngx_sprintf(text, "%L", number) - text)});
+        add({digits,
+             static_cast<size_t>(write_number(digits, number) - digits)});
     }
 
-    /* -1: out of memory. */
-    int format(char **command) noexcept
+    std::string_view text() const noexcept
     {
-        return static_cast<int>(
-            redisFormatCommandArgv(command, count_, words_, sizes_));
+        return {text_, static_cast<size_t>(end_ - text_)};
     }
 
   private:
-    static constexpr size_t kPerLimit = 6;
-    static constexpr size_t kMaxWords = 5 + kPerLimit * kMaxLimits;
+    static constexpr std::string_view kNewline = "\r\n";
 
-    const char *words_[kMaxWords];
-    size_t sizes_[kMaxWords];
-    int count_ = 0;
-    u_char numbers_[kMaxWords][NGX_INT64_LEN];
-    size_t number_count_ = 0;
+    /* '$', digits and two newlines. */
+    static constexpr size_t kAroundWord = 1 + kMaxDigits + 2 * kNewline.size();
+
+    /* What every command has, and what each limit adds: its key, four numbers
+     * and the rule. */
+    static constexpr size_t kMaxSize =
+        6 * (kAroundWord + 64)
+        + kMaxLimits
+              * (6 * kAroundWord + sizeof(RedisKey::data) + 4 * kMaxDigits + 2);
+
+    void add_size(char mark, size_t size) noexcept
+    {
+        *end_++ = mark;
+        end_ = write_number(end_, static_cast<int64_t>(size));
+        append(kNewline);
+    }
+
+    void append(std::string_view text) noexcept
+    {
+        memcpy(end_, text.data(), text.size());
+        end_ += text.size();
+    }
+
+    char text_[kMaxSize];
+    char *end_;
 };
 
 /* What most requests are; the script takes a shorter form of it. */
@@ -65,31 +92,31 @@ bool is_ordinary(const ScriptArgs &args)
            && limit.cost == 1 && limit.buckets == 0 && *limit.rule == '\0';
 }
 
-void add_ordinary(const ScriptArgs &args, Words *words)
+void add_ordinary(const ScriptArgs &args, Command *command)
 {
-    words->add(args.id);
-    words->add(args.limits[0].window_us);
-    words->add(args.limits[0].max);
+    command->add(args.id);
+    command->add(args.limits[0].window_us);
+    command->add(args.limits[0].max);
 }
 
-void add_all(const ScriptArgs &args, Words *words)
+void add_all(const ScriptArgs &args, Command *command)
 {
     if (args.time_us == ScriptArgs::kAsk) {
-        words->add("");
+        command->add("");
     } else {
-        words->add(args.time_us);
+        command->add(args.time_us);
     }
 
-    words->add(args.id);
+    command->add(args.id);
 
     for (size_t i = 0; i < args.count; i++) {
         const ScriptLimit &limit = args.limits[i];
 
-        words->add(limit.window_us);
-        words->add(limit.max);
-        words->add(limit.cost);
-        words->add(static_cast<int64_t>(limit.buckets));
-        words->add(limit.rule);
+        command->add(limit.window_us);
+        command->add(limit.max);
+        command->add(limit.cost);
+        command->add(static_cast<int64_t>(limit.buckets));
+        command->add(limit.rule);
     }
 }
 
@@ -97,7 +124,7 @@ void add_all(const ScriptArgs &args, Words *words)
 
 ScriptArgs::ScriptArgs(const Query &query, int64_t time,
                        KeyStyle style) noexcept
-    : count(query.count), id(query.id), time_us(time)
+    : count(query.count), id(query.id), time_us(time), slot(0)
 {
     for (size_t i = 0; i < count; i++) {
         limits[i] = script_limit(query.limits[i], style);
@@ -124,6 +151,7 @@ Provisional *Provisional::of(const Query &query, const ScriptArgs &all) noexcept
     }
 
     if (p != nullptr) {
+        p->args.slot = all.slot;
         ngx_memcpy(p->id, query.id.data(), kUuidSize);
         p->args.id = {p->id, kUuidSize};
     }
@@ -134,47 +162,47 @@ Provisional *Provisional::of(const Query &query, const ScriptArgs &all) noexcept
 /* Writes the EVALSHA; lua/sliding_window.lua says what it is made of. */
 RedisCall *RedisCall::create(const ScriptArgs &args) noexcept
 {
-    Words words;
+    bool ordinary = is_ordinary(args);
+    Command command(3 + args.count + (ordinary ? 3 : 2 + 5 * args.count));
 
-    words.add("EVALSHA");
-    words.add(script_sha());
-    words.add(static_cast<int64_t>(args.count));
+    command.add("EVALSHA");
+    command.add(script_sha());
+    command.add(static_cast<int64_t>(args.count));
 
     for (size_t i = 0; i < args.count; i++) {
-        words.add(args.limits[i].key.view());
+        command.add(args.limits[i].key.view());
     }
 
-    is_ordinary(args) ? add_ordinary(args, &words) : add_all(args, &words);
+    ordinary ? add_ordinary(args, &command) : add_all(args, &command);
 
-    auto *call = new (std::nothrow) RedisCall();
+    std::string_view text = command.text();
+    void *memory =
+        ::operator new(sizeof(RedisCall) + text.size(), std::nothrow);
 
-    if (call == nullptr) {
+    if (memory == nullptr) {
         return nullptr;
     }
 
-    call->size = words.format(&call->command);
+    auto *call = new (memory) RedisCall();
 
-    if (call->size < 0) {
-        call->command = nullptr;
-        delete call;
-        return nullptr;
-    }
-
-    if (args.count > 0) {
-        call->slot = cluster_slot(args.limits[0].key.view());
-    }
-
+    call->command = reinterpret_cast<char *>(call + 1);
+    call->size = text.copy(call->command, text.size());
+    call->slot = args.slot;
     call->timer.data = call;
     call->timer.log = ngx_cycle->log;
 
     return call;
 }
 
+void RedisCall::operator delete(void *memory) noexcept
+{
+    ::operator delete(memory);
+}
+
 const RedisCall *RedisCall::expiring;
 
 RedisCall::~RedisCall()
 {
-    redisFreeCommand(command);
     delete provisional;
     stop_timer();
 

@@ -36,7 +36,11 @@ struct ScriptArgs {
     /* kAsk, or of the answer whose counts are to be taken back. */
     int64_t time_us;
 
-    ScriptArgs() noexcept : limits(), count(0), time_us(kAsk) {}
+    /* That of its keys in a cluster; elsewhere what decides on the connection,
+     * where there are several. */
+    unsigned slot;
+
+    ScriptArgs() noexcept : limits(), count(0), time_us(kAsk), slot(0) {}
 
     ScriptArgs(const Query &query, int64_t time, KeyStyle style) noexcept;
 
@@ -48,6 +52,7 @@ struct ScriptArgs {
 
         some.id = id;
         some.time_us = time_us;
+        some.slot = slot;
 
         for (size_t i = 0; i < count; i++) {
             if (is_picked(i)) {
@@ -99,11 +104,12 @@ struct RedisCall final : RedisCommand, PendingQuestion, ngx_queue_t {
     bool is_late;
     ngx_msec_t late_since;
 
-    /* Kept for another try; freed by hiredis. */
+    /* In Redis's protocol, kept for another try. It is part of the call's own
+     * memory. */
     char *command;
-    int size;
+    size_t size;
 
-    /* Slot of its keys in a cluster. */
+    /* As ScriptArgs has it. */
     unsigned slot;
 
     /* Redis had lost the script, and has been given it again. */
@@ -119,6 +125,9 @@ struct RedisCall final : RedisCommand, PendingQuestion, ngx_queue_t {
     static RedisCall *create(const ScriptArgs &args) noexcept;
 
     ~RedisCall();
+
+    /* It is larger than its type. */
+    static void operator delete(void *memory) noexcept;
 
     /* Answers whoever still waits. */
     void reply(const Answer &answer) noexcept;

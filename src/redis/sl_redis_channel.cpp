@@ -482,10 +482,7 @@ bool RedisChannel::send(RedisCall *call) noexcept
     call->on_reply = on_reply;
     call->timer.handler = on_timeout;
 
-    if (!is_held
-        && !connection_.send(call, call->command,
-                             static_cast<size_t>(call->size)))
-    {
+    if (!is_held && !connection_.send(call, call->command, call->size)) {
         return false;
     }
 

@@ -91,17 +91,20 @@ void RedisStore::stop() noexcept
 ScriptArgs RedisStore::args_for(const Query &query,
                                 int64_t time_us) const noexcept
 {
-    return ScriptArgs(query, time_us,
-                      decides_by_key() ? KeyStyle::kInBraces
-                                       : KeyStyle::kPlain);
+    ScriptArgs args(query, time_us,
+                    decides_by_key() ? KeyStyle::kInBraces : KeyStyle::kPlain);
+
+    /* on a cluster all keys of a question are in one */
+    if (decides_by_key() || settings_.connections > 1) {
+        args.slot = cluster_slot(args.limits[0].key.view());
+    }
+
+    return args;
 }
 
-/* On a cluster all keys of a question are in one slot. */
 RedisChannel *RedisStore::channel_for(const ScriptArgs &args) noexcept
 {
-    return routes_ != nullptr
-               ? routes_->channel_for(cluster_slot(args.limits[0].key.view()))
-               : nullptr;
+    return routes_ != nullptr ? routes_->channel_for(args.slot) : nullptr;
 }
 
 PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,

@@ -22,6 +22,7 @@ class RedisStore final : public Store {
     std::string_view kind() const noexcept override { return "redis"; }
 
     unsigned breakers_open() const noexcept override;
+    bool uses_ids() const noexcept override { return true; }
 
     bool decides_by_key() const noexcept override
     {
