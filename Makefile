@@ -70,7 +70,7 @@ $(BUILD)/model/%: t/model/%.cpp $(wildcard t/model/*.h) $(patsubst src/core/%.cp
 
 # what clients read our headers with, for t/header_parsers.t, and what drives a
 # browser, for t/metrics_page.t
-NPM_PACKAGES := ratelimit-header-parser@0.1.0 structured-headers@2.1.0 playwright-core@1.64.1
+NPM_PACKAGES := ratelimit-header-parser@0.1.0 structured-headers@2.1.0 playwright-core@1.61.1
 
 export SLIDING_LIMIT_NPM_DIR := $(abspath $(BUILD))/npm
 

@@ -122,8 +122,8 @@ Check *Check::find_or_create(ngx_http_request_t *r) noexcept
 
 Check::Check(ngx_http_request_t *r) noexcept
     : r_(r), pending_(nullptr), answered_(false), outcome_(Outcome::kNone),
-      applied_(), first_here_(0), first_open_(0), phases_here_(0),
-      is_recorded_(false), question_(), question_size_(0), started_us_(0),
+      applied_(), first_here_(0), first_open_(0), exempt_(), recorded_(0),
+      recorded_exempt_(0), question_(), question_size_(0), started_us_(0),
       spent_us_(0), has_id_(false), id_()
 {}
 
@@ -160,8 +160,6 @@ void Check::add_limits(Phase phase) noexcept
     /* of a location that the request has been sent away from */
     abandon_question();
 
-    phases_here_ |= phase;
-
     for (ngx_uint_t i = 0; i < limits->nelts; i++) {
         if (limit[i].phase == phase && !is_applied(limit[i].zone)
             && !add_limit(&limit[i]))
@@ -172,8 +170,37 @@ void Check::add_limits(Phase phase) noexcept
         }
     }
 
+    for (ngx_uint_t i = 0; i < limits->nelts; i++) {
+        if (limit[i].phase == phase && !is_applied(limit[i].zone)) {
+            note_exempt(limit[i].zone);
+        }
+    }
+
     if (applied_.nelts == before) {
         raise_outcome(Outcome::kExempt);
+    }
+}
+
+/* For the metrics: without memory they do without it. */
+void Check::note_exempt(const Zone *zone) noexcept
+{
+    if (exempt_.elts == nullptr
+        && ngx_array_init(&exempt_, r_->pool, 1, sizeof(Zone *)) != NGX_OK)
+    {
+        return;
+    }
+
+    auto **noted = static_cast<const Zone **>(exempt_.elts);
+
+    if (std::find(noted, noted + exempt_.nelts, zone) != noted + exempt_.nelts)
+    {
+        return;
+    }
+
+    auto **added = static_cast<const Zone **>(ngx_array_push(&exempt_));
+
+    if (added != nullptr) {
+        *added = zone;
     }
 }
 
@@ -407,6 +434,11 @@ void Check::do_without_store() noexcept
         && applied()[question_[0]].limit->zone->store != memory)
     {
         memory->ask(question(*memory), *this, &answer);
+
+        if (!answer.known) {
+            add(memory->metrics()
+                    .errors[static_cast<size_t>(StoreError::kMemory)]);
+        }
     }
 
     if (answer.known) {
@@ -512,7 +544,6 @@ void Check::raise_outcome(Outcome outcome) noexcept
 void Check::enter_location() noexcept
 {
     first_here_ = applied_.nelts;
-    phases_here_ = 0;
 }
 
 void Check::settle(ngx_uint_t status) noexcept
@@ -523,19 +554,16 @@ void Check::settle(ngx_uint_t status) noexcept
     });
     first_open_ = applied_.nelts;
 
-    if (!is_recorded_) {
-        is_recorded_ = true;
-        record();
-    }
+    record();
 }
 
-/* Every zone that the request met, once. */
+/* Every zone that the request has met, once. */
 void Check::record() noexcept
 {
     const MainConf &mcf = *main_conf(r_);
 
-    for (size_t i = 0; i < limit_count(); i++) {
-        const AppliedLimit &applied = limits()[i];
+    for (; recorded_ < limit_count(); recorded_++) {
+        const AppliedLimit &applied = limits()[recorded_];
         const Verdict &verdict = applied.verdict;
         ZoneResult result = result_of(applied);
 
@@ -549,23 +577,14 @@ void Check::record() noexcept
                       view(applied.key)});
     }
 
-    const ngx_array_t *here = location_conf(r_)->limits;
+    auto **exempt = static_cast<const Zone **>(exempt_.elts);
 
-    if (is_refused() || here == nullptr) {
-        return;
-    }
+    for (; recorded_exempt_ < exempt_.nelts; recorded_exempt_++) {
+        const Zone *zone = exempt[recorded_exempt_];
 
-    auto *first = static_cast<const Limit *>(here->elts);
-
-    for (const Limit *limit = first; limit != first + here->nelts; limit++) {
-        bool is_first =
-            std::none_of(first, limit, [limit](const Limit &earlier) {
-                return earlier.zone == limit->zone;
-            });
-
-        if ((limit->phase & phases_here_) && is_first
-            && !is_applied(limit->zone)) {
-            record_event(r_, *limit->zone,
+        /* unless it has met it elsewhere, after a redirect */
+        if (!is_applied(zone)) {
+            record_event(r_, *zone,
                          ZoneEvent{ZoneResult::kExempt, false, false, false,
                                    std::string_view()});
         }
@@ -582,13 +601,18 @@ ZoneResult Check::result_of(const AppliedLimit &applied) const noexcept
         return ZoneResult::kRejectedDryRun;
     }
 
-    if (applied.has_failed && !applied.verdict.known) {
-        return outcome_ == Outcome::kFailedClosed ? ZoneResult::kFailedClosed
-                                                  : ZoneResult::kFailedOpen;
+    bool has_failed = applied.has_failed && !applied.verdict.known;
+
+    if (has_failed && outcome_ == Outcome::kFailedClosed) {
+        return ZoneResult::kFailedClosed;
     }
 
     if (is_refused()) {
         return ZoneResult::kRejectedElsewhere;
+    }
+
+    if (has_failed) {
+        return ZoneResult::kFailedOpen;
     }
 
     return applied.verdict.known ? ZoneResult::kPassed : ZoneResult::kAborted;

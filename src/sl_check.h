@@ -144,6 +144,7 @@ class Check final : public AnswerReceiver {
     void fail() noexcept;
     void raise_outcome(Outcome outcome) noexcept;
     void enter_location() noexcept;
+    void note_exempt(const Zone *zone) noexcept;
     void record() noexcept;
     ZoneResult result_of(const AppliedLimit &applied) const noexcept;
     template <typename Predicate>
@@ -172,11 +173,12 @@ class Check final : public AnswerReceiver {
     ngx_uint_t first_here_;
     ngx_uint_t first_open_;
 
-    /* Phase, or'ed: those that the location's limits have been looked at in. */
-    ngx_uint_t phases_here_;
+    /* Zone *, of which no limit applied. */
+    ngx_array_t exempt_;
 
-    /* The metrics have heard of it. */
-    bool is_recorded_;
+    /* Of how many the metrics have heard, of both. */
+    ngx_uint_t recorded_;
+    ngx_uint_t recorded_exempt_;
 
     /* Indexes of those that the last question is about. */
     ngx_uint_t question_[kMaxLimits];

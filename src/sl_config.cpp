@@ -454,6 +454,11 @@ char *merge_location_conf(ngx_conf_t *, void *parent, void *child) noexcept
         conf->phases = prev->phases;
     }
 
+    /* an "if" inside the location has its handler, too */
+    if (conf->keys_shown == 0) {
+        conf->keys_shown = prev->keys_shown;
+    }
+
     if (conf->headers == 0) {
         conf->headers = prev->headers != 0 ? prev->headers : kXHeaders;
     }
@@ -482,8 +487,9 @@ bool use_memory(ngx_conf_t *cf, MainConf *mcf)
 {
     void *memory = ngx_palloc(cf->pool, sizeof(MemoryStore));
 
-    mcf->table = SharedTable::create(cf, mcf->memory_size, mcf->zones.nelts,
-                                     mcf->stores.nelts + 1);
+    mcf->table = SharedTable::create(
+        cf, mcf->memory_size,
+        {mcf->zones.nelts, mcf->stores.nelts + 1, mcf->page_policy.len > 0});
 
     if (memory == nullptr || mcf->table == nullptr) {
         return false;

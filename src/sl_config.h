@@ -45,7 +45,7 @@ struct Zone {
     /* What it has counted may be taken back or forgotten before its time. */
     bool is_revised;
 
-    ZoneMetrics *metrics; /* set when there is memory for it */
+    ZoneMetrics *metrics; /* set when the memory is there; nullptr: none */
 };
 
 /* A whole number that stands there, or what a variable says. */

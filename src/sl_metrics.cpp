@@ -6,8 +6,7 @@ namespace sl {
 
 namespace {
 
-/* Where those count for whom there is no place: nobody sees it. */
-ZoneMetrics unseen_zone;
+/* For a worker that has no place: nobody sees it. */
 WorkerMetrics unseen_worker;
 
 int64_t wall_clock_ms()
@@ -42,38 +41,39 @@ void find_metrics(MainConf *mcf, ngx_log_t *log) noexcept
     mcf->metrics = mcf->table->metrics();
     mcf->worker = &unseen_worker;
 
-    for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
-        ZoneMetrics *metrics = mcf->metrics != nullptr
-                                   ? mcf->metrics->zone(view(zones[i]->name))
-                                   : nullptr;
-
-        zones[i]->metrics = metrics != nullptr ? metrics : &unseen_zone;
-
-        if (metrics == nullptr && mcf->metrics != nullptr) {
-            ngx_log_error(NGX_LOG_WARN, log, 0,
-                          "sliding_limit: no room for the metrics of zone "
-                          "\"%V\", which a reload has added; a restart makes "
-                          "room",
-                          &zones[i]->name);
-        }
-    }
-
     if (mcf->metrics == nullptr) {
         return;
     }
 
-    auto count_in = [mcf](Store *store, std::string_view name) {
-        StoreMetrics *metrics = mcf->metrics->store(name);
+    auto warn = [log](const char *what, const ngx_str_t *name) {
+        ngx_log_error(NGX_LOG_WARN, log, 0,
+                      "sliding_limit: no room for the metrics of %s \"%V\", "
+                      "which a reload has added; a restart makes room",
+                      what, name);
+    };
+
+    for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
+        zones[i]->metrics = mcf->metrics->zone(view(zones[i]->name));
+
+        if (zones[i]->metrics == nullptr) {
+            warn("zone", &zones[i]->name);
+        }
+    }
+
+    auto count_in = [mcf, warn](Store *store, ngx_str_t name) {
+        StoreMetrics *metrics = mcf->metrics->store(view(name));
 
         if (metrics != nullptr) {
             store->count_in(metrics);
+        } else {
+            warn("store", &name);
         }
     };
 
-    count_in(mcf->memory, kMemoryStore);
+    count_in(mcf->memory, str(kMemoryStore));
 
     for (ngx_uint_t i = 0; i < mcf->stores.nelts; i++) {
-        count_in(stores[i].store, view(stores[i].name));
+        count_in(stores[i].store, stores[i].name);
     }
 }
 
@@ -99,7 +99,7 @@ void record_event(ngx_http_request_t *r, const Zone &zone,
 {
     const Metrics *metrics = main_conf(r)->metrics;
 
-    if (metrics == nullptr) {
+    if (zone.metrics == nullptr) {
         return;
     }
 

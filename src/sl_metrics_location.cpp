@@ -139,7 +139,8 @@ ngx_int_t metrics_handler(ngx_http_request_t *r) noexcept
 
     r->headers_out.status = write_format(r, format, &type, text);
     r->headers_out.content_type = type;
-    r->headers_out.content_type_len = type.len;
+    /* of the type alone: gzip_types and others compare that */
+    r->headers_out.content_type_len = ngx_min(view(type).find(';'), type.len);
     r->headers_out.content_length_n = text.size();
 
     if (!text.is_complete() || !set_headers(r, format)) {

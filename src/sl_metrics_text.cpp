@@ -26,7 +26,9 @@ void for_each_zone(const MainConf &mcf, Function function)
     auto **zones = static_cast<Zone **>(mcf.zones.elts);
 
     for (ngx_uint_t i = 0; i < mcf.zones.nelts; i++) {
-        function(*zones[i], *zones[i]->metrics);
+        if (zones[i]->metrics != nullptr) {
+            function(*zones[i], *zones[i]->metrics);
+        }
     }
 }
 
@@ -36,7 +38,9 @@ void for_each_store(const MainConf &mcf, Function function)
     auto *stores = static_cast<NamedStore *>(mcf.stores.elts);
 
     for (ngx_uint_t i = 0; i < mcf.stores.nelts; i++) {
-        function(view(stores[i].name), *stores[i].store);
+        if (stores[i].store->is_counted()) {
+            function(view(stores[i].name), *stores[i].store);
+        }
     }
 
     function(kMemoryStore, *mcf.memory);
@@ -87,22 +91,6 @@ class Family {
     std::string_view name_;
 };
 
-/* The last minute that is over; all zero if nothing happened in it. */
-Period last_minute(const ZoneMetrics &metrics, uint64_t now_s)
-{
-    Period periods[MinuteHistory::kLength];
-    size_t count = metrics.minutes.read(now_s, metrics.tally(), periods);
-    uint64_t wanted = (now_s / 60 - 1) * 60;
-
-    for (size_t i = count; i > 0; i--) {
-        if (periods[i - 1].begin_s == wanted) {
-            return periods[i - 1];
-        }
-    }
-
-    return Period{};
-}
-
 void write_zones(const MainConf &mcf, Text &text)
 {
     {
@@ -147,27 +135,29 @@ void write_zones(const MainConf &mcf, Text &text)
     struct Gauge {
         std::string_view name;
         std::string_view help;
-        uint32_t Period::*value;
+        uint32_t Clients::*value;
     };
 
     static constexpr Gauge kGauges[] = {
         {"zone_clients",
          "Different clients in the last full minute, estimated.",
-         &Period::clients},
+         &Clients::all},
         {"zone_rejected_clients",
          "Different clients refused in the last full minute, or only by a "
          "dry run, estimated.",
-         &Period::rejected_clients},
+         &Clients::rejected},
     };
 
-    uint64_t now_s = wall_clock_ms() / 1000;
+    uint64_t last_minute_s = wall_clock_ms() / 1000 - 60;
 
     for (const Gauge &gauge : kGauges) {
         Family family(text, gauge.name, "gauge", gauge.help);
 
         for_each_zone(mcf, [&](const Zone &zone, const ZoneMetrics &metrics) {
+            Clients clients = metrics.minutes.clients_at(last_minute_s);
+
             family.sample("zone", view(zone.name),
-                          uint64_t{last_minute(metrics, now_s).*gauge.value});
+                          uint64_t{clients.*gauge.value});
         });
     }
 }
@@ -342,8 +332,8 @@ void write_history(const History &history, const ZoneMetrics &metrics,
 
         commas.next() << "[" << period.begin_s << "," << tally.passed << ","
                       << tally.rejected << "," << tally.rejected_dry_run << ","
-                      << tally.failed << "," << uint64_t{period.clients} << ","
-                      << uint64_t{period.rejected_clients} << "]";
+                      << tally.failed << "," << uint64_t{period.clients.all}
+                      << "," << uint64_t{period.clients.rejected} << "]";
     }
 
     text << "]";
@@ -380,7 +370,9 @@ void write_top(const ZoneMetrics::Top &top, KeysShown keys, Text &text)
 
     text << "[";
 
-    for (size_t i = 0; keys != kNoKeys && i < top.count; i++) {
+    bool are_shown = keys == kMaskedKeys || keys == kPlainKeys;
+
+    for (size_t i = 0; are_shown && i < top.count; i++) {
         const TopClient &client = top.clients[i];
 
         commas.next() << "{\"key\":";

@@ -50,8 +50,8 @@ class SharedTable::Locked {
     MemoryTable table_;
 };
 
-SharedTable *SharedTable::create(ngx_conf_t *cf, size_t size, size_t zones,
-                                 size_t stores) noexcept
+SharedTable *SharedTable::create(ngx_conf_t *cf, size_t size,
+                                 const Measured &measured) noexcept
 {
     ngx_str_t name = ngx_string("sliding_limit");
     ngx_shm_zone_t *zone =
@@ -62,7 +62,7 @@ SharedTable *SharedTable::create(ngx_conf_t *cf, size_t size, size_t zones,
         return nullptr;
     }
 
-    auto *table = new (memory) SharedTable(zone, zones, stores);
+    auto *table = new (memory) SharedTable(zone, measured);
 
     zone->init = init;
     zone->data = table;
@@ -70,10 +70,9 @@ SharedTable *SharedTable::create(ngx_conf_t *cf, size_t size, size_t zones,
     return table;
 }
 
-SharedTable::SharedTable(ngx_shm_zone_t *zone, size_t zones,
-                         size_t stores) noexcept
-    : zone_(zone), zones_(zones), stores_(stores), reported_evictions_(0),
-      reported_at_(0)
+SharedTable::SharedTable(ngx_shm_zone_t *zone,
+                         const Measured &measured) noexcept
+    : zone_(zone), measured_(measured), reported_evictions_(0), reported_at_(0)
 {}
 
 size_t SharedTable::size_with_metrics(size_t zones, size_t stores) noexcept
@@ -92,21 +91,29 @@ Metrics *SharedTable::metrics() const noexcept
     return contents_of(zone_).metrics;
 }
 
-/* With places to spare, if they fit; nullptr if not even those needed do. */
+/* With places to spare, as far as they fit; nullptr if not even those needed
+ * do. */
 Metrics *SharedTable::make_metrics(ngx_slab_pool_t *pool) const noexcept
 {
-    size_t zones = zones_ + kSpareZones;
-    size_t stores = stores_ + kSpareStores;
+    size_t zones = measured_.zones + kSpareZones;
+    size_t stores = measured_.stores + kSpareStores;
 
-    while (zones > zones_ && size_with_metrics(zones, stores) > zone_->shm.size)
-    {
+    auto is_too_large = [&] {
+        return size_with_metrics(zones, stores) > zone_->shm.size;
+    };
+
+    while (zones > measured_.zones && is_too_large()) {
         zones--;
     }
 
-    size_t size = Metrics::size_for(zones, stores);
-    void *memory = size_with_metrics(zones, stores) <= zone_->shm.size
-                       ? ngx_slab_calloc(pool, size)
-                       : nullptr;
+    while (stores > measured_.stores && is_too_large()) {
+        stores--;
+    }
+
+    void *memory =
+        is_too_large()
+            ? nullptr
+            : ngx_slab_calloc(pool, Metrics::size_for(zones, stores));
 
     if (memory == nullptr) {
         return nullptr;
@@ -123,16 +130,16 @@ ngx_int_t SharedTable::init(ngx_shm_zone_t *zone, void *) noexcept
 {
     ngx_slab_pool_t *pool = pool_of(zone);
 
+    auto *shared = static_cast<SharedTable *>(zone->data);
+
     if (pool->data != nullptr) {
-        return NGX_OK;
+        return shared->has_what_is_shown(contents_of(zone));
     }
 
     auto *contents =
         static_cast<Contents *>(ngx_slab_calloc(pool, sizeof(Contents)));
 
     if (contents != nullptr) {
-        auto *shared = static_cast<SharedTable *>(zone->data);
-
         contents->metrics = shared->make_metrics(pool);
     }
 
@@ -156,7 +163,24 @@ ngx_int_t SharedTable::init(ngx_shm_zone_t *zone, void *) noexcept
     MemoryTable::format(contents->table, size, secret);
     pool->data = contents;
 
-    return NGX_OK;
+    return shared->has_what_is_shown(*contents);
+}
+
+/* What began without metrics has no room for them until it begins anew. */
+ngx_int_t SharedTable::has_what_is_shown(
+    const Contents &contents) const noexcept
+{
+    if (contents.metrics != nullptr || !measured_.are_shown) {
+        return NGX_OK;
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, zone_->shm.log, 0,
+                  "sliding_limit: sliding_limit_metrics has no room in the "
+                  "memory that is in use; restart nginx, or change "
+                  "sliding_limit_memory from %uzk to more",
+                  zone_->shm.size / 1024);
+
+    return NGX_ERROR;
 }
 
 bool SharedTable::ask(const LimitQuery *limits, size_t count,

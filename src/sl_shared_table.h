@@ -13,12 +13,16 @@ namespace sl {
 
 class SharedTable {
   public:
-    /*
-     * `zones` and `stores` are how many there are to have metrics. nullptr,
-     * with a message, if that cannot be.
-     */
-    static SharedTable *create(ngx_conf_t *cf, size_t size, size_t zones,
-                               size_t stores) noexcept;
+    /* What there are metrics of, and whether somebody wants to see them. */
+    struct Measured {
+        size_t zones;
+        size_t stores;
+        bool are_shown;
+    };
+
+    /* nullptr, with a message, if that cannot be. */
+    static SharedTable *create(ngx_conf_t *cf, size_t size,
+                               const Measured &measured) noexcept;
 
     /* Least size with room for the metrics of so many. */
     static size_t size_with_metrics(size_t zones, size_t stores) noexcept;
@@ -47,9 +51,10 @@ class SharedTable {
         Metrics *metrics;
     };
 
-    SharedTable(ngx_shm_zone_t *zone, size_t zones, size_t stores) noexcept;
+    SharedTable(ngx_shm_zone_t *zone, const Measured &measured) noexcept;
 
     Metrics *make_metrics(ngx_slab_pool_t *pool) const noexcept;
+    ngx_int_t has_what_is_shown(const Contents &contents) const noexcept;
 
     void report(uint64_t evictions, bool is_full) noexcept;
 
@@ -57,8 +62,7 @@ class SharedTable {
     static const Contents &contents_of(ngx_shm_zone_t *zone) noexcept;
 
     ngx_shm_zone_t *zone_;
-    size_t zones_;
-    size_t stores_;
+    Measured measured_;
 
     /* What the log has been told of, and when. */
     uint64_t reported_evictions_;

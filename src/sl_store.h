@@ -84,6 +84,7 @@ class Store {
 
     /* Before any worker starts. Without it, nobody will see what is counted. */
     void count_in(StoreMetrics *metrics) noexcept { metrics_ = metrics; }
+    bool is_counted() const noexcept { return metrics_ != &unseen_; }
 
     /* What it counts it marks with the request's id. */
     virtual bool uses_ids() const noexcept { return false; }

@@ -15,7 +15,7 @@ use SlidingLimit::Servers qw(begin_request free_port get request start_nginx sta
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my $METRICS = 'location = /limits { sliding_limit_metrics; }
+my $METRICS = 'location = /limits { sliding_limit_metrics; if ($arg_if) { set $a 1; } }
     location = /plain { sliding_limit_metrics keys=plain; }
     location = /off { sliding_limit_metrics keys=off; }';
 
@@ -29,6 +29,13 @@ sub json {
 sub zone { my ($nginx, $name) = @_; return (grep { $_->{name} eq $name } @{ json($nginx)->{zones} })[0] }
 
 sub store { my ($nginx, $name) = @_; return (grep { $_->{name} eq $name } @{ json($nginx)->{stores} })[0] }
+
+# After a reload: until no old worker answers any more.
+sub wait_for_zone {
+    my ($nginx, $name) = @_;
+    my $in_a_row = 0;
+    wait_until { $in_a_row = zone($nginx, $name) ? $in_a_row + 1 : 0; $in_a_row >= 20 } 20, "zone $name";
+}
 
 # Results or errors that are not 0, as "name=number name=number".
 sub nonzero {
@@ -138,7 +145,7 @@ END
     location /new { sliding_limit zone=new max=10 window=600s key=\$arg_k; empty_gif; }
 END
     $nginx->reload;
-    wait_until { zone($nginx, 'new') } 10, 'the new configuration';
+    wait_for_zone($nginx, 'new');
     is_deeply zone($nginx, 'redis'), $before, 'a reload changes nothing of what was counted';
     is zone($nginx, 'memory'), undef, 'a zone that is gone is not shown';
     $nginx->try('/new?k=1');
@@ -215,6 +222,28 @@ END
     location /there { sliding_limit zone=page max=1 window=600s key=\$arg_k; empty_gif; }
     location /sorry { return 200 sorry; }
     location /slow { sliding_limit zone=slow max=9 window=600s key=\$arg_k; empty_gif; }
+    location /failed {
+        sliding_limit zone=failed max=1 window=600s key=\$arg_k store=dead;
+        sliding_limit zone=refuses max=1 window=600s key=\$arg_k store=memory;
+        empty_gif;
+    }
+    location /left {
+        sliding_limit zone=left max=1 window=600s key=\$arg_k if=\$arg_on;
+        try_files /nothing \@elsewhere;
+    }
+    location \@elsewhere { empty_gif; }
+    location /met {
+        sliding_limit zone=met max=9 window=600s key=\$arg_k if=\$arg_on;
+        try_files /nothing \@there_after_all;
+    }
+    location \@there_after_all { sliding_limit zone=met max=9 window=600s key=\$arg_k; empty_gif; }
+    location /beside {
+        sliding_limit zone=beside max=9 window=600s key=\$arg_k if=\$arg_on;
+        sliding_limit zone=zero max=0 window=600s key=\$arg_k;
+        empty_gif;
+    }
+    location /action { post_action /after; sliding_limit zone=before max=9 window=600s key=\$arg_k; empty_gif; }
+    location /after { sliding_limit zone=after max=9 window=600s key=all; empty_gif; }
 END
         http => redis_line($redis, 'timeout=5s') . "sliding_limit_redis redis://127.0.0.1:$dead name=dead;");
 
@@ -230,6 +259,11 @@ END
         [local => ['/local?k=1'], 3, 'passed=1 rejected=2'],
         [zero => ['/zero?k=1'], 3, 'rejected=3'],
         [page => ['/page?k=1'], 2, 'passed=1 rejected=1'],
+        [failed => ['/failed?k=1'], 3, 'failed_open=1 rejected_elsewhere=2'],
+        [left => ['/left?k=1'], 3, 'exempt=3'],
+        [met => ['/met?k=1'], 3, 'passed=3'],
+        [beside => ['/beside?k=1'], 3, 'exempt=3'],
+        [before => ['/action?k=1'], 3, 'passed=3'],
     );
 
     for (@cases) {
@@ -242,6 +276,7 @@ END
     is nonzero(zone($nginx, 'second')->{requests}), 'passed=1 rejected=2', 'second refuses';
     is nonzero(zone($nginx, 'later')->{requests}), 'passed=1',
         'later does not meet what is refused before';
+    wait_until { zone($nginx, 'after')->{requests}{passed} == 3 } 10, 'a limit of a post_action';
     is zone($nginx, 'local')->{local_decisions}, 3, 'local decisions';
     is_deeply [@{ zone($nginx, 'dry')->{hours}[-1] }[1 .. 4]], [2, 0, 1, 0],
         'history: refused by a dry run, and passed all the same';
@@ -249,7 +284,7 @@ END
     is store($nginx, 'dead')->{breakers_open}, 1, 'the breaker of what is not there is open';
     is store($nginx, 'dead')->{connects}, 0, 'it was never connected';
     cmp_ok store($nginx, 'dead')->{connect_failures}, '>=', 1, 'but that was tried';
-    is sum(values %{ store($nginx, 'dead')->{errors} }), 9, 'nine checks got no answer';
+    is sum(values %{ store($nginx, 'dead')->{errors} }), 12, 'twelve checks got no answer';
 
     # ---- in flight, and gone ----
 
@@ -327,6 +362,21 @@ END
     is $nginx->bad_lines, '', 'nothing bad in the log';
 }
 
+# ---- rows without any of the columns ----
+
+{
+    my $nginx = start_nginx(<<"END");
+    $METRICS
+    location / {
+        sliding_limit zone=willing max=9 window=600s key=\$arg_k;
+        sliding_limit zone=never max=0 window=600s key=all;
+        empty_gif;
+    }
+END
+    $nginx->try("/?k=$_") for 1 .. 5;
+    is sum(map { $_->[5] } @{ zone($nginx, 'willing')->{hours} }), 5, 'clients of a zone whose requests others refuse';
+}
+
 # ---- memory ----
 
 {
@@ -342,6 +392,44 @@ END
     is $memory->{evictions} + $memory->{clients}, 8000, 'those and the others are all';
     cmp_ok $memory->{free}, '<', $memory->{used} / 100, 'it is full';
     is samples($nginx)->{memory_evictions_total}, $memory->{evictions}, 'Prometheus is told';
+}
+
+# ---- room for it ----
+
+sub size_of_memory { my ($zones) = @_; return sub { my ($size, @more) = @_; (join("\n", @more,
+    map { "location /$_ { sliding_limit zone=z$_ max=9 window=600s key=\$arg_k; empty_gif; }" } @$zones),
+    http => "sliding_limit_memory $size;") } }
+
+{
+    # no more than the least that it asks for
+    my ($config, @http) = size_of_memory([1, 2])->('470k', $METRICS);
+    my $nginx = start_nginx($config, @http);
+    $nginx->try('/1?k=1');
+    is nonzero(zone($nginx, 'z1')->{requests}), 'passed=1', 'in the least memory that will do';
+
+    # none at the start: a reload cannot make any
+    $nginx->stop;
+    $nginx = start_nginx(size_of_memory([1 .. 4])->('470k'));
+    $nginx->configure(size_of_memory([1])->('470k', $METRICS));
+    kill 'HUP', $nginx->{pid};
+    wait_until { $nginx->error_log =~ /\[emerg\].*sliding_limit_metrics has no room in the memory that is in use; restart nginx, or change sliding_limit_memory from 470k to more/ }
+        10, 'the reload to be refused';
+    is +($nginx->try('/4?k=1'))[0], 200, 'and all goes on as it was';
+    is $nginx->bad_lines =~ s/^.*has no room.*\n?//mgr, '', 'nothing else bad in the log';
+}
+
+{
+    # more zones by reloads than there are places to spare
+    my $nginx = start_nginx(size_of_memory([map { "a$_" } 1 .. 20])->('16m', $METRICS));
+    $nginx->configure(size_of_memory([map { "b$_" } 1 .. 20])->('16m', $METRICS));
+    $nginx->reload;
+    wait_for_zone($nginx, 'zb1');
+    $nginx->try("/b$_?k=1") for 1 .. 20;
+    my %passed = map { $_->{name} => $_->{requests}{passed} } @{ json($nginx)->{zones} };
+    is join(' ', map { "$_=$passed{$_}" } sort keys %passed), join(' ', map { "$_=1" } sort map { "zb$_" } 1 .. 16),
+        'those that have room are shown';
+    is scalar(() = $nginx->error_log =~ /\[warn\].*no room for the metrics of zone "zb\d+", which a reload has added; a restart makes room/g),
+        4, 'and the log says which have not';
 }
 
 # ---- formats, methods, headers ----
@@ -460,6 +548,9 @@ END
         scalar @hostile, 'masked: four characters, and what tells them apart';
     my ($secret) = grep { $_->{key} =~ /^secr/ } @{ $masked->{top_clients} };
     is $secret->{count}, 2, 'masked: with their counts';
+
+    is +(get($nginx->port, '/limits?format=json&if=1'))[2] =~ s/"now":[^,]*//r, $body{limits} =~ s/"now":[^,]*//r,
+        'masked: also with an "if"';
 
     my ($off) = @{ decode_json($body{off})->{zones} };
     is_deeply [$off->{top_rejected}, $off->{top_clients}], [[], []], 'off: none';

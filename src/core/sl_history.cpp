@@ -50,6 +50,14 @@ void History<kSeconds, kPeriods>::begin(uint64_t now, uint64_t before,
     clients_[old_half].clear();
     rejected_clients_[old_half].clear();
 
+    /* the clock was set back: what is noted of the future is not true any more
+     */
+    for (PeriodNote &future : notes_) {
+        if (now < number_of(before) && future.number.load() > now) {
+            future.number = 0;
+        }
+    }
+
     PeriodNote &note = notes_[now % kPeriods];
 
     note.number = 0;
@@ -63,12 +71,30 @@ void History<kSeconds, kPeriods>::begin(uint64_t now, uint64_t before,
 }
 
 template <uint64_t kSeconds, size_t kPeriods>
+Clients History<kSeconds, kPeriods>::clients_at(uint64_t at_s) const noexcept
+{
+    uint64_t number = at_s / kSeconds;
+    uint64_t running = running_.load();
+    const PeriodNote &note = notes_[number % kPeriods];
+
+    if (number == number_of(running)) {
+        unsigned half = half_of(running);
+
+        return Clients{clients_[half].estimate(),
+                       rejected_clients_[half].estimate()};
+    }
+
+    return note.number.load() == number
+               ? Clients{note.clients.load(), note.rejected_clients.load()}
+               : Clients{};
+}
+
+template <uint64_t kSeconds, size_t kPeriods>
 size_t History<kSeconds, kPeriods>::read(
     uint64_t now_s, const Tally &so_far,
     Period (&periods)[kPeriods]) const noexcept
 {
-    uint64_t running = running_.load();
-    uint64_t now = std::max(now_s / kSeconds, number_of(running));
+    uint64_t now = std::max(now_s / kSeconds, number_of(running_.load()));
     Tally until = so_far;
     size_t count = 0;
 
@@ -82,16 +108,9 @@ size_t History<kSeconds, kPeriods>::read(
 
         Tally from = tally_of(note);
         Period period{number * kSeconds, difference(until, from),
-                      note.clients.load(), note.rejected_clients.load()};
+                      clients_at(number * kSeconds)};
 
-        if (number == number_of(running)) {
-            unsigned half = half_of(running);
-
-            period.clients = clients_[half].estimate();
-            period.rejected_clients = rejected_clients_[half].estimate();
-        }
-
-        if (!period.tally.is_empty()) {
+        if (!period.tally.is_empty() || period.clients.all > 0) {
             periods[count++] = period;
         }
 

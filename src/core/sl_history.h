@@ -34,11 +34,16 @@ struct Tally {
     }
 };
 
+/* How many different ones, estimated. */
+struct Clients {
+    uint32_t all;
+    uint32_t rejected;
+};
+
 struct Period {
     uint64_t begin_s;
     Tally tally;
-    uint32_t clients;
-    uint32_t rejected_clients;
+    Clients clients;
 };
 
 /* One note; see above. */
@@ -85,6 +90,9 @@ class History {
             rejected_clients_[half].add(hash);
         }
     }
+
+    /* In the period that this moment is part of. */
+    Clients clients_at(uint64_t at_s) const noexcept;
 
     /*
      * The periods up to `now_s`, the oldest first, without those in which

@@ -18,7 +18,7 @@ constexpr int64_t kIdleMs = 60 * 60 * 1000;
 constexpr int64_t kTellEveryMs = 10000;
 
 constexpr int kSpins = 100;
-constexpr int kYields = 1000;
+constexpr int kYields = 50;
 
 int64_t idle_ms(int64_t window_ms)
 {

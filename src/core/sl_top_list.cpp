@@ -10,9 +10,18 @@ namespace {
 /* So many windows in a row are a habit. */
 constexpr uint32_t kHabit = 3;
 
-uint32_t mark_of(uint64_t hash)
+constexpr uint64_t kEveryByte = 0x0101010101010101;
+
+uint64_t mark_of(uint64_t hash)
 {
-    return static_cast<uint32_t>(hash);
+    return hash & 0xff;
+}
+
+/* The highest bit of every byte that is zero; perhaps of some above one, too.
+ */
+uint64_t zero_bytes(uint64_t word)
+{
+    return (word - kEveryByte) & ~word & kEveryByte << 7;
 }
 
 bool is_idle(const TopClient &client, int64_t now_ms, int64_t idle_ms)
@@ -32,16 +41,17 @@ TopClient &TopList::count(uint64_t hash, std::string_view key, int64_t now_ms,
 {
     hash = hash != 0 ? hash : 1;
 
-    for (size_t i = 0; i < kPlaces; i++) {
-        TopClient &known = clients_[i];
+    TopClient *known = find(hash);
 
-        if (marks_[i] == mark_of(hash) && known.hash == hash
-            && !is_idle(known, now_ms, idle_ms))
-        {
-            known.count++;
-            known.last_ms = now_ms;
-            return known;
-        }
+    if (known != nullptr && !is_idle(*known, now_ms, idle_ms)) {
+        known->count++;
+        known->last_ms = now_ms;
+        return *known;
+    }
+
+    /* it starts anew, and must not be there twice */
+    if (known != nullptr) {
+        known->hash = 0;
     }
 
     uint64_t missed;
@@ -59,9 +69,33 @@ TopClient &TopList::count(uint64_t hash, std::string_view key, int64_t now_ms,
     added.key_size =
         static_cast<uint8_t>(std::min(key.size(), TopClient::kMaxKey));
     key.copy(added.key, added.key_size);
-    marks_[place] = mark_of(hash);
+
+    uint64_t &marks = marks_[place / kMarksPerWord];
+    size_t shift = place % kMarksPerWord * 8;
+
+    marks = (marks & ~(uint64_t{0xff} << shift)) | mark_of(hash) << shift;
 
     return added;
+}
+
+TopClient *TopList::find(uint64_t hash) noexcept
+{
+    uint64_t wanted = mark_of(hash) * kEveryByte;
+
+    for (size_t word = 0; word < kPlaces / kMarksPerWord; word++) {
+        uint64_t matches = zero_bytes(marks_[word] ^ wanted);
+
+        for (; matches != 0; matches &= matches - 1) {
+            auto bit = static_cast<size_t>(__builtin_ctzll(matches));
+            TopClient &client = clients_[word * kMarksPerWord + bit / 8];
+
+            if (client.hash == hash) {
+                return &client;
+            }
+        }
+    }
+
+    return nullptr;
 }
 
 size_t TopList::place_for_new(int64_t now_ms, int64_t idle_ms,

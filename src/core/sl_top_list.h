@@ -66,11 +66,14 @@ class TopList {
                 size_t room) const noexcept;
 
   private:
+    TopClient *find(uint64_t hash) noexcept;
     size_t place_for_new(int64_t now_ms, int64_t idle_ms,
                          uint64_t *missed) noexcept;
 
-    /* A part of the hash: all of them fit in four cache lines. */
-    uint32_t marks_[kPlaces];
+    /* A byte of each one's hash, eight to a word: all are in one cache line,
+     * and eight of them are looked at at a time. */
+    static constexpr size_t kMarksPerWord = 8;
+    uint64_t marks_[kPlaces / kMarksPerWord];
     TopClient clients_[kPlaces];
 
     /* Somebody had to go who was not idle. */

@@ -102,8 +102,11 @@ void whoever_was_away_for_long_is_not_shown(void **)
     assert_int_equal(top.count, 1);
     assert_text_equal(top.found[0].text(), "late");
 
-    /* and starts anew */
+    /* and starts anew, once */
     assert_int_equal(top.add("early", kNow + kIdle + 1).count, 1);
+    assert_int_equal(top.add("early", kNow + kIdle + 1).count, 2);
+    top.read(kNow + kIdle + 1);
+    assert_int_equal(top.count, 2);
 }
 
 void those_who_were_away_make_way_first(void **)

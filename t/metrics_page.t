@@ -1,0 +1,366 @@
+# The live page of sliding_limit_metrics in a real browser: what it shows is what
+# happened, it keeps itself up to date, and whatever clients send stays text.
+
+use strict;
+use utf8;
+use warnings;
+use lib 't/lib';
+
+use File::Spec ();
+use IPC::Open2 qw(open2);
+use JSON::PP ();
+use POSIX ();
+use SlidingLimit::Servers qw(get request start_nginx start_redis wait_until);
+use Test::More;
+
+# "make test" installs them and says where: there they must be
+my $packages = $ENV{SLIDING_LIMIT_NPM_DIR} // 'build/npm';
+my ($chromium) = grep { -x } map { "$_/chromium" } File::Spec->path;
+my @missing = (
+    -e "$packages/node_modules/playwright-core/package.json" ? () : "playwright-core in $packages",
+    $chromium ? () : 'chromium',
+);
+
+plan skip_all => 'told to do without a browser'
+    if defined $ENV{SLIDING_LIMIT_BROWSER} && $ENV{SLIDING_LIMIT_BROWSER} eq '';
+
+if (@missing) {
+    die "not installed: @missing\n" if defined $ENV{SLIDING_LIMIT_NPM_DIR};
+    plan skip_all => "not installed: @missing";
+}
+
+chomp($packages = `cd '$packages' && pwd`);
+
+# whatever hangs, this ends
+local $SIG{ALRM} = sub { die "took too long\n" };
+alarm 300;
+
+binmode $_, ':encoding(UTF-8)' for map { Test::More->builder->$_ } qw(output failure_output todo_output);
+
+my $json = JSON::PP->new->utf8->canonical;
+my $browser = open2(my $from_browser, my $to_browser, 'node', 't/js/metrics_page.mjs', $packages, $chromium);
+local $SIG{PIPE} = 'IGNORE';
+
+# it ends by itself when there is nothing more to do
+END {
+    local $?;
+    close $to_browser if $to_browser;
+    for my $signal ($browser ? qw(TERM KILL) : ()) {
+        last if eval { wait_until { waitpid($browser, POSIX::WNOHANG()) } 10; 1 };
+        kill $signal, $browser;
+    }
+}
+
+# Has the browser do something; see t/js/metrics_page.mjs.
+sub browser {
+    my ($do, %with) = @_;
+
+    syswrite $to_browser, $json->encode({ do => $do, %with }) . "\n";
+    my $line = <$from_browser> // die "the browser has gone\n";
+    my $answer = $json->decode($line);
+    die "$do: $answer->{failed}\n" if ref $answer eq 'HASH' && exists $answer->{failed};
+    return $answer;
+}
+
+# What the page shows as soon as this holds; it looks for news every two seconds.
+sub page_when(&$) {
+    my ($condition, $what) = @_;
+    my $page;
+
+    my $came = eval { wait_until { local $_ = $page = browser('read'); $condition->() } 20, $what; 1 };
+    ok $came, $what or diag $@, explain $page;
+    return $page;
+}
+
+sub is_quiet {
+    my ($url) = @_;
+    my $events = browser('events');
+
+    is_deeply $events->{complaints}, [], 'the browser has nothing to complain of';
+    my %other = map { $_ => 1 } grep { $_ ne $url && $_ ne "$url?format=json" } @{ $events->{requested} };
+    is_deeply [sort keys %other], [], 'and asked for nothing but the page and its numbers';
+}
+
+sub has_no_overflow {
+    my ($page) = @_;
+    cmp_ok $page->{width}{content}, '<=', $page->{width}{window}, 'nothing is wider than the window';
+}
+
+sub zone_of {
+    my ($page, $name) = @_;
+    my ($zone) = grep { $_->{Zone} eq $name } @{ $page->{zones} };
+    return $zone || {};
+}
+
+my $redis = start_redis();
+my $use_redis = 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=2s connect_timeout=1s;';
+my $nginx = start_nginx(<<'END', workers => 2, http => $use_redis);
+    location = /limits { sliding_limit_metrics keys=plain; }
+    location = /masked { sliding_limit_metrics; }
+    location = /off { sliding_limit_metrics keys=off; }
+
+    location = /hostile {
+        sliding_limit zone=hostile max=1000 window=60s key=$http_x_key store=memory fallback=none;
+        empty_gif;
+    }
+    location = /login {
+        sliding_limit zone=login max=5 window=1h key=$arg_key fallback=none;
+        empty_gif;
+    }
+END
+my $url = 'http://127.0.0.1:' . $nginx->port;
+
+sub login {
+    my ($key, $times) = @_;
+    return join ' ', map { (get($nginx->port, "/login?key=$key"))[0] } 1 .. $times;
+}
+
+subtest 'before any request' => sub {
+    my $page = browser('open', url => "$url/limits");
+
+    like $page->{health}, qr/^All well: /;
+    is $page->{healthLook}, 'good';
+    is $page->{outage}, undef;
+    like $page->{about}, qr/counting since .* nginx \d+\.\d+\.\d+ · hiredis /;
+    is join(' ', map { $_->{Zone} } @{ $page->{zones} }), 'hostile login', 'all zones are there';
+    is zone_of($page, 'login')->{$_}, '0', "$_ 0" for qw(Passed Refused);
+    is_deeply $page->{topRefused}, [];
+    is $page->{topRefusedNote}, 'Nobody has been refused yet.';
+    is $page->{chartLabels}[0], 'Requests in the last hour: 0 passed, 0 refused, 0 failed.';
+    like $page->{memory}, qr/^\d+\x{a0}KiB of [\d.]+\x{a0}MiB used, [\d.]+\x{a0}MiB free; 0 clients$/;
+    is $page->{headers}, 0, 'every table header says what it is the header of';
+    has_no_overflow($page);
+    is_quiet("$url/limits");
+};
+
+subtest 'the numbers are those of what happened, and come by themselves' => sub {
+    browser('open', url => "$url/limits");
+    browser('choose', zone => 'login');
+    is login('anna', 7), '200 200 200 200 200 429 429';
+
+    my $page = page_when { zone_of($_, 'login')->{Refused} eq '2' } 'the refusals appear';
+    is zone_of($page, 'login')->{Passed}, '5', 'and what has passed';
+    is zone_of($page, 'login')->{'Refused share'}, "28.6\x{a0}%";
+    like $page->{chartLabels}[0],
+        qr/^Requests in the last hour: 5 passed, 2 refused, 0 failed; peak \d\d:\d\d, \d requests?\.$/;
+    like $page->{chartLabels}[1], qr/; peak \d\d:\d\d, 1 client\.$/;
+    is_deeply [map { [@$_{qw(Client Refused)}] } @{ $page->{topRefused} }], [['anna', '2']];
+    is_deeply [map { [@$_{qw(Client Requests)}] } @{ $page->{topClients} }], [['anna', '7']];
+    my ($store) = grep { $_->{Store} eq 'default' } @{ $page->{stores} };
+    is $store->{State}, 'up';
+    is $store->{'Without an answer'}, 'none';
+    like $store->{$_}, qr/^[\d.]+\x{a0}(?:µs|ms)$/, "$_ of Redis" for qw(p50 p99);
+
+    # what the visitor is at stays
+    my $held = browser('hold', zone => 'login');
+    is $held->{selection}, 'anna';
+    is login('bert', 6), '200 200 200 200 200 429';
+    login('anna', 1) for 1 .. 2;
+    $page = page_when { zone_of($_, 'login')->{Refused} eq '5' } 'more of them appear, without a reload';
+    is zone_of($page, 'login')->{Passed}, '10';
+    is_deeply [map { $_->{Client} } @{ $page->{topRefused} }], ['anna', 'bert'], 'the one refused most often first';
+    is $page->{focus}, 'login', 'the focus stays where it was';
+    is $page->{selection}, 'anna', 'and so does the selection';
+    is_quiet("$url/limits");
+};
+
+subtest 'the charts answer to mouse and keys' => sub {
+    browser('choose', range => '7d');
+    my $page = browser('hover');
+    like $page->{tooltip}[0], qr/^\w{3} \d\d:\d\d, so far$/, 'the hour that is running';
+    is $page->{readout}, '', 'is not read out with every move of the mouse';
+    is browser('leave')->{tooltip}, undef, 'gone with the mouse';
+
+    # the running hour, and the one before if it has just begun
+    my ($passed, $refused) = (0, 0);
+    for my $keys (['End'], ['ArrowLeft']) {
+        $page = browser('keys', keys => $keys);
+        like $page->{readout}, qr/^\w{3} \d\d:\d\d.*, passed \d+, refused \d+, failed 0, clients, about \d+, /;
+        $page->{readout} =~ /passed (\d+), refused (\d+)/ and ($passed, $refused) = ($passed + $1, $refused + $2);
+    }
+    is "$passed $refused", '10 5', 'the hours have it all';
+    is browser('keys', keys => ['Escape'])->{tooltip}, undef;
+
+    like browser('choose', range => '6h')->{chartLabels}[0], qr/^Requests in the last 6 hours: 10 passed, 5 refused/;
+    is browser('click', zone => 'hostile')->{zone}, 'hostile', 'the names in the table choose a zone';
+    is_quiet("$url/limits");
+};
+
+subtest 'the last full minute, and the peak' => sub {
+    my $now = 1_700_000_030;        # half a minute
+    my $minute = $now - $now % 60;
+
+    browser('open', url => "$url/limits#zone=hostile");
+    browser('pretend', numbers => { now => $now }, zone => {
+        minutes => [
+            [$minute - 7200, 9000, 0, 0, 0, 9, 0],
+            [$minute - 600, 1200, 30, 0, 4, 100, 7],
+            [$minute - 60, 800, 199, 50, 1, 250, 20],
+            [$minute, 77, 0, 0, 0, 7, 0],
+        ],
+    });
+    my $page = page_when { $_->{tiles}{Passed} eq '800' } 'what has passed in it';
+
+    is_deeply $page->{tiles}, {
+        Passed => '800', Refused => '199', Failed => '1', 'Refused share' => "19.9\x{a0}%",
+        'Clients, about' => '250', 'Requests per client' => '4',
+    }, 'and all the rest';
+    is zone_of($page, 'hostile')->{'Last minute'}, '1,000';
+    like $page->{minute}, qr/; a dry run would have refused 50 of those that passed$/;
+    like $page->{chartLabels}[0], qr/: 2,077 passed, 229 refused, 5 failed; peak \d\d:\d\d, 1,234 requests\.$/;
+    like $page->{chartLabels}[1], qr/; peak \d\d:\d\d, 250 clients\.$/;
+    like browser('choose', range => '6h')->{chartLabels}[0], qr/ 11,077 passed, .* 9,000 requests\.$/;
+    is_quiet("$url/limits");
+
+    browser('open', url => "$url/limits#zone=login");
+};
+
+subtest 'who looks away asks for nothing' => sub {
+    browser('turn', away => JSON::PP::true);
+    sleep 1;
+    browser('events');
+    sleep 5;
+    is_deeply browser('events')->{requested}, [], 'not once in 5 seconds';
+    login('clara', 1);
+    browser('turn', away => JSON::PP::false);
+    page_when { zone_of($_, 'login')->{Passed} eq '11' } 'there again, it is up to date';
+    is_quiet("$url/limits");
+};
+
+my %hostile = (
+    image => q{<img src=x onerror="window.ran='image'">},
+    script => q{"><script>window.ran='script'</script>},
+    end => q{</script><script>window.ran='end'</script>},
+    quotes => q{' " ` \\ ${window.ran='quotes'} &lt;&#60; \u003c},
+    link => q{<a href="javascript:window.ran='link'">x</a>},
+    umlaut => "M\xc3\xbcller \xe6\xbc\xa2",
+    latin => "caf\xe9 \xff\xfe",
+    override => "invoice\xe2\x80\xaegnp.exe",
+    long => 'x' x 4096,
+);
+
+subtest 'what clients send is text' => sub {
+    for my $key (values %hostile) {
+        my $text = "GET /hostile HTTP/1.1\r\nHost: test\r\nX-Key: $key\r\nConnection: close\r\n\r\n";
+        is +(request($nginx->port, $text))[0], 200;
+    }
+
+    my $page = browser('open', url => "$url/limits#zone=hostile&range=1h");
+    is $page->{zone}, 'hostile', 'the address says which zone';
+    is @{ $page->{topClients} }, keys %hostile, 'all are there';
+
+    my %shown = map { $_->{Client} => 1 } @{ $page->{topClients} };
+    ok $shown{ $hostile{$_} }, "as it is: $_" for qw(image script end quotes link);
+    ok $shown{"M\x{fc}ller \x{6f22}"}, 'as it is: other languages';
+    ok $shown{'invoice\u{202e}gnp.exe'}, 'what would turn the text around is written out';
+    is scalar(grep { /^caf/ } keys %shown), 1, 'what is no UTF-8 does no harm';
+    is scalar(grep { /^x{50}/ && length() < 300 } keys %shown), 1, 'a very long one is cut';
+
+    is $page->{intruders}, 0, 'nothing of it became an element';
+    is $page->{scripts}, 1, 'there is one script, the page\'s own';
+    is $page->{ran}, undef, 'and nothing else ran';
+    has_no_overflow($page);
+    is_quiet("$url/limits");
+
+    # what nginx lets into no key today
+    my @clients = map { +{ key => $_, count => 3, missed_at_most => 0, first => time - 7200, last => time } }
+        "a\x{0}b", "\x{2066}\x{200b}\r\n\t", '', 'same', 'same', "\x{10ffff}", 'y' x 4096, "a\x{300}" x 50;
+    $clients[3]{missed_at_most} = 2;
+    browser('pretend', zone => { top_clients => \@clients, top_rejected => \@clients });
+    $page = page_when { @{ $_->{topClients} } == @clients } 'these are shown';
+    for (1 .. 2) {
+        is_deeply [map { $_->{Client} } @{ $page->{topClients} }[0 .. 5]],
+            ['a\u{0}b', '\u{2066}\u{200b}\u{d}\u{a}\u{9}', '(empty)', 'same', 'same', '\u{10ffff}'], 'as escapes';
+        like $page->{topClients}[6]{Client}, qr/^y{160}… 4,096 characters$/, 'cut';
+        is $page->{topClients}[3]{Requests}, '≥ 3', 'what may be more';
+        is $page->{topClients}[4]{Requests}, '3', 'and what is exact';
+        is $page->{topClients}[0]{First}, "2\x{a0}h ago";
+        sleep 3;
+        $page = browser('read');
+    }
+    is @{ $page->{topClients} }, @clients, 'clients that look the same stay as many as they are';
+    is $page->{ran}, undef;
+};
+
+subtest 'keys=masked and keys=off' => sub {
+    my $page = browser('open', url => "$url/masked#zone=login");
+    is @{ $page->{topClients} }, 3, 'as many clients';
+    is scalar(grep { $_->{Client} =~ /anna|bert|clara/ } @{ $page->{topClients} }), 0, 'but not their keys';
+    like $page->{topClientsNote}, qr/^Keys are masked/;
+
+    $page = browser('open', url => "$url/off#zone=login");
+    is_deeply $page->{$_}, [], $_ for qw(topClients topRefused);
+    like $page->{"${_}Note"}, qr/lists of clients are off/ for qw(topClients topRefused);
+    is zone_of($page, 'login')->{Passed}, '11', 'the numbers are there';
+    is_quiet("$url/off");
+};
+
+for my $scheme (qw(light dark)) {
+    subtest "on a phone, $scheme" => sub {
+        my $page = browser('open', url => "$url/limits#zone=hostile", width => 360, height => 740, scheme => $scheme);
+        has_no_overflow($page);
+        has_no_overflow(browser('choose', range => $_)) for qw(6h 7d);
+        has_no_overflow(browser('hover'));
+        is_deeply browser('faint'), [], 'all text has enough contrast';
+        is_quiet("$url/limits");
+    };
+}
+
+subtest 'fifty zones' => sub {
+    my $many = start_nginx(join "\n", 'location = /limits { sliding_limit_metrics; }', map { <<"END" } 1 .. 50);
+        location = /$_ {
+            sliding_limit zone=zone-with-a-rather-long-name-$_ max=5 window=60s key=\$remote_addr;
+            empty_gif;
+        }
+END
+    get($many->port, '/17') for 1 .. 2;
+
+    my $page = browser('open', url => 'http://127.0.0.1:' . $many->port . '/limits', width => 360, height => 740);
+    is @{ $page->{zones} }, 50;
+    is $page->{zone}, 'zone-with-a-rather-long-name-17', 'the busiest is shown first';
+    like $page->{health}, qr/^All well: all is counted in this nginx$/, 'there is no Redis';
+    has_no_overflow($page);
+    is $many->bad_lines, '';
+};
+
+subtest 'Redis goes and comes' => sub {
+    browser('open', url => "$url/limits#zone=login");
+    $redis->stop;
+    is login('dora', 3), '200 200 200', 'nobody is turned away';
+
+    my $page = page_when { $_->{healthLook} eq 'bad' && (zone_of($_, 'login')->{'Failed, let through'} // '') eq '3' }
+        'the page notices, and knows how many it were';
+    is $page->{health}, 'redis default is down: 3 requests let through unchecked';
+    is $page->{title}, '(!) Rate limits, 127.0.0.1:' . $nginx->port;
+    my ($store) = grep { $_->{Store} eq 'default' } @{ $page->{stores} };
+    is $store->{State}, 'down';
+    like $store->{'Without an answer'}, qr/(?:connection|down)\x{a0}\d/;
+    is_deeply browser('faint'), [], 'all text has enough contrast';
+
+    $redis->start;
+    $page = page_when { login('dora', 1); $_->{healthLook} ne 'bad' } 'it is back';
+    like $page->{health}, qr/^redis default is up, with failures lately: \d+ requests let through unchecked$/,
+        'but the page has not forgotten';
+    is_quiet("$url/limits");
+};
+
+subtest 'nginx goes and comes' => sub {
+    my $before = browser('read');
+    $nginx->stop;
+
+    my $page = page_when { defined $_->{outage} } 'the page notices';
+    like $page->{outage}, qr/^No data since \d\d:\d\d:\d\d, trying again\.$/;
+    is zone_of($page, 'login')->{Refused}, zone_of($before, 'login')->{Refused}, 'the last numbers stay';
+    is $page->{healthLook}, '', 'but no more does it say that all is well';
+
+    $nginx->start;
+    $page = page_when { !defined $_->{outage} } 'it is back';
+    is zone_of($page, 'login')->{Passed}, '0', 'with new numbers';
+    my @other = grep { !/net::ERR_(?:CONNECTION_REFUSED|EMPTY_RESPONSE|CONNECTION_RESET)/ }
+        @{ browser('events')->{complaints} };
+    is_deeply \@other, [], 'the browser complained of nothing else';
+};
+
+is $nginx->bad_lines, '', 'nothing alarming in the log';
+
+done_testing;
