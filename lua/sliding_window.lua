@@ -12,12 +12,17 @@
 --             are counted as wholes
 --   rule      'd' in it: requests that the limit refuses count, too
 --             'n' in it: it never keeps a request from passing (a dry run)
--- An ordinary request, with one limit that is a log, a cost of 1 and no rule, may
--- be asked about with its id, window and max alone: that is less to unpack.
+-- Ordinary requests, with one limit that is a log, a cost of 1 and no rule, may be
+-- asked about in a shorter form, and several that have the same limit at once:
+-- KEYS[i]   the set of request i
+-- ARGV[1]   window
+-- ARGV[2]   max
+-- ARGV[2+i] the id of request i
 --
--- Returns three whole numbers for each limit
+-- Returns three whole numbers for each limit, or request
 --   admits   0 if the limit has no room for this request, 1 if it has, 2 if it
---            has and the request was counted
+--            has and the request was counted; -1 if it is no ordinary one after
+--            all and has to be asked about alone (only of several in one call)
 --   used     what is used of max, with this request if it was counted
 --   wait     microseconds: until something leaves the window if the limit
 --            admits (0: there is nothing in it), else until it would admit
@@ -43,55 +48,78 @@ local now_text = #time[2] == 6 and time[1] .. time[2] or string.format('%s%06d',
 local now = tonumber(now_text)
 local args = ARGV
 
+local lifetime_of, lifetime
+
 local function keep_for(key, microseconds)
-    -- a second more, so that rounding to milliseconds cannot cut it short
-    redis.call('PEXPIRE', key, string.format('%d', microseconds / 1000 + 1000))
+    -- written out once for all that have it
+    if microseconds ~= lifetime_of then
+        -- a second more, so that rounding to milliseconds cannot cut it short
+        lifetime_of, lifetime = microseconds, string.format('%d', microseconds / 1000 + 1000)
+    end
+    redis.call('PEXPIRE', key, lifetime)
 end
 
-local id, window, max
+local window, max
+local ids               -- the argument before the first id
+local count = #KEYS
 
-if not args[4] then
-    id, window, max = args[1], args[2], args[3]
+if count > 0 and #args == count + 2 then
+    window, max, ids = args[1], args[2], 2
 elseif args[5] == '1' and args[6] == '0' and args[7] == '' and args[1] == '' and not args[8] then
-    id, window, max = args[2], args[3], args[4]
+    window, max, ids = args[3], args[4], 1
 end
 
-if max then
-    local key = KEYS[1]
-    local first = redis.call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
+if ids then
+    local reply = { 0, 0, 0, now }
 
     window = tonumber(window)
     max = tonumber(max)
 
-    -- until the oldest leaves; not for one that is scored 0, which is no request
-    local wait = first and first + window - now
+    for i = 1, count do
+        local key = KEYS[i]
+        local admits, used, wait = -1, 0, 0
 
-    if wait and wait <= 0 and first ~= '0' then
-        redis.call('ZREMRANGEBYSCORE', key, '(0', now - window)
-        first = redis.call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
-        wait = first and first + window - now
-    end
+        -- one key that is no sorted set must not fail the others' requests
+        local entry = redis.pcall('ZRANGE', key, '0', '0', 'WITHSCORES')
+        local first = entry[2]
+        local leaves = first and first + window - now
 
-    if first ~= '0' then
-        local used = first and redis.call('ZCARD', key) or 0
-
-        if used < max then
-            redis.call('ZADD', key, now_text, id)
-            keep_for(key, window)
-            return { 2, used + 1, wait and wait < window and wait or window, now }
+        if leaves and leaves <= 0 and first ~= '0' then
+            redis.call('ZREMRANGEBYSCORE', key, '(0', now - window)
+            first = redis.call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
+            leaves = first and first + window - now
         end
 
-        if used > max then
-            local rank = used - max
-            wait = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')[2] + window - now
+        -- scored 0 is no request, but the sum of what costs exceed 1
+        if first ~= '0' and not entry.err then
+            used = first and redis.call('ZCARD', key) or 0
+
+            if used < max then
+                redis.call('ZADD', key, now_text, args[ids + i])
+                keep_for(key, window)
+                admits, used, wait = 2, used + 1, leaves and leaves < window and leaves or window
+            elseif used == max then
+                admits, wait = 0, leaves
+            else
+                local rank = used - max
+                admits, wait = 0, redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')[2] + window - now
+            end
         end
-        return { 0, used, wait, now }
+
+        reply[3 * i - 2] = admits
+        reply[3 * i - 1] = used
+        reply[3 * i] = wait
     end
 
-    args = { '', id, window, max, 1, '0', '' }
+    if count > 1 or reply[1] >= 0 then
+        reply[3 * count + 1] = now
+        return reply
+    end
+
+    args = { '', args[ids + 1], window, max, 1, '0', '' }
 end
 
-id = args[2]
+local id = args[2]
 
 -- What an entry of a log costs beyond 1.
 local function surplus_of(member)

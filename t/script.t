@@ -368,25 +368,57 @@ subtest 'a clock that steps back admits nothing early' => sub {
     is_deeply ask($T - 50 * $S, [@limit]), [0, 2, 120 * $S], 'nor do buckets';
 };
 
+# ask_short(now in us, window, max, key => id, ...): one answer for each
+sub ask_short {
+    my ($now, $window, $max, @requests) = @_;
+    my @keys = map { $requests[2 * $_] } 0 .. $#requests / 2;
+    my @ids = map { $requests[2 * $_ + 1] } 0 .. $#requests / 2;
+    my $answer = redis('EVAL', $steered, scalar @keys, @keys, $window, $max, @ids,
+        sprintf '%d:%d', $now / 1000000, $now % 1000000);
+    return $answer unless ref $answer;
+    return 'another time' if pop @$answer != $now;
+    return map { [ splice @$answer, 0, 3 ] } @keys;
+}
+
 subtest 'an ordinary request may be asked about in a shorter form' => sub {
-    my $ask = sub {
-        my ($now, $key, @args) = @_;
-        my $answer = redis('EVAL', $steered, 1, $key, @args, sprintf '%d:%d', $now / 1000000, $now % 1000000);
-        return 'another time' if pop @$answer != $now;
-        return $answer;
-    };
-    is_deeply $ask->($T, 'short', 'a', $W, 2), [2, 1, $W], 'the first';
-    is_deeply $ask->($T + 1, 'short', 'b', $W, 2), [2, 2, $W - 1], 'another';
+    is_deeply ask_short($T, $W, 2, short => 'a'), [2, 1, $W], 'the first';
+    is_deeply ask_short($T + 1, $W, 2, short => 'b'), [2, 2, $W - 1], 'another';
     is_deeply entries('short'), { a => $T, b => $T + 1 };
     cmp_ok redis('PTTL', 'short'), '>=', $W / 1000, 'with a time to live';
-    is_deeply $ask->($T + 2, 'short', 'c', $W, 2), [0, 2, $W - 2], 'one that is refused';
-    is_deeply $ask->($T + 2, 'short', 'c', $W, 1), [0, 2, $W - 1], 'and one that has to wait for more than the oldest';
-    is_deeply $ask->($T + $W, 'short', 'c', $W, 2), [2, 2, 1], 'when one has left there is room';
+    is_deeply ask_short($T + 2, $W, 2, short => 'c'), [0, 2, $W - 2], 'one that is refused';
+    is_deeply ask_short($T + 2, $W, 1, short => 'c'), [0, 2, $W - 1], 'and one that has to wait for more than the oldest';
+    is_deeply ask_short($T + $W, $W, 2, short => 'c'), [2, 2, 1], 'when one has left there is room';
     is_deeply entries('short'), { b => $T + 1, c => $T + $W };
 
     ask_as('heavy', $T + $W, ['short', $W, 9, cost => 4]);
-    is_deeply $ask->($T + $W, 'short', 'd', $W, 9), [2, 7, 1], 'also after one that costs more than 1';
-    is_deeply $ask->($T + 2 * $W, 'short', 'e', $W, 9), [2, 1, $W], 'until all has left';
+    is_deeply ask_short($T + $W, $W, 9, short => 'd'), [2, 7, 1], 'also after one that costs more than 1';
+    is_deeply ask_short($T + 2 * $W, $W, 9, short => 'e'), [2, 1, $W], 'until all has left';
+};
+
+subtest 'several ordinary requests at once are decided as one after the other' => sub {
+    srand 1;
+    my ($now, $id, $different) = ($T, 0, 0);
+    for (1 .. 300) {
+        $now += int rand $W / 20;
+        my @requests = map { ('several' . int(rand 4), 'id' . ++$id) } 1 .. 2 + rand 6;
+        my $max = 3 + int rand 8;
+        my @one_by_one = map { ask_as($requests[$_ + 1], $now, ["alone$requests[$_]", $W, $max]) }
+            grep { $_ % 2 == 0 } 0 .. $#requests;
+        my @at_once = ask_short($now, $W, $max, @requests);
+        $different++ unless "@{[ map { @$_ } @one_by_one ]}" eq "@{[ map { @$_ } @at_once ]}";
+    }
+    is $different, 0, "$id requests";
+    is_deeply entries("several$_"), entries("aloneseveral$_"), 'the same is counted' for 0 .. 3;
+    cmp_ok redis('PTTL', "several$_"), '>', $W / 1000 - 5000, 'and expires' for 0 .. 3;
+};
+
+subtest 'those that are no ordinary ones keep the others from nothing' => sub {
+    redis('SET', 'a string', 1);
+    ask_as('heavy', $T, ['with costs', $W, 9, cost => 4]);
+    is_deeply [ ask_short($T, $W, 9, before => 'a', 'a string' => 'b', 'with costs' => 'c', after => 'd') ],
+        [[2, 1, $W], [-1, 0, 0], [-1, 0, 0], [2, 1, $W]];
+    is_deeply entries('with costs'), { 'heavy*4' => $T, '+3' => 0 }, 'nothing is counted there';
+    like ask_short($T, $W, 9, 'a string' => 'b'), qr/^error: WRONGTYPE/, 'alone it gets to know why';
 };
 
 subtest 'every key has a time to live, never shorter than what is in it' => sub {

@@ -94,9 +94,9 @@ bool is_ordinary(const ScriptArgs &args)
 
 void add_ordinary(const ScriptArgs &args, Command *command)
 {
-    command->add(args.id);
     command->add(args.limits[0].window_us);
     command->add(args.limits[0].max);
+    command->add(args.id);
 }
 
 void add_all(const ScriptArgs &args, Command *command)

@@ -210,9 +210,9 @@ bool is_ordinary(const Call &call)
 
 void add_short_form(const Call &call, std::vector<std::string> *args)
 {
-    args->push_back("id-" + std::to_string(call.id));
     args->push_back(std::to_string(call.limits[0].window));
     args->push_back(std::to_string(call.limits[0].max));
+    args->push_back("id-" + std::to_string(call.id));
 }
 
 void add_long_form(const Call &call, std::vector<std::string> *args)
