@@ -10,7 +10,7 @@ MODULE  := ngx_http_sliding_limit_module.so
 SOURCES := config $(wildcard src/* src/*/* lua/* page/*)
 
 .DEFAULT_GOAL := module
-.PHONY: module help demo npm-packages test sanitize build-test lint format docker-test matrix clean
+.PHONY: module help demo npm-packages test bench sanitize build-test lint format docker-test matrix clean
 
 module: $(BUILD)/$(MODULE) ## build the module (the default): build/ngx_http_sliding_limit_module.so
 
@@ -33,6 +33,7 @@ help: ## this list
 	@echo "  NGINX_SRC=dir  nginx sources to build against (default: those of the installed nginx)"
 	@echo "  PORT=n         where the demo listens (default: 8080)"
 	@echo "  SUITES=files   which tests to run (default: all)"
+	@echo "  QUICK=1        a first impression instead of the whole benchmark (ten minutes); bench/run knows more"
 	@echo "  LANES=names    which versions to test with, as scripts/matrix names them (default: all)"
 
 PORT ?= 8080
@@ -92,6 +93,11 @@ test: ## install what is missing, build, and run every test
 	@scripts/run-tests "$$(command -v nginx)" "$(abspath $(BUILD))/$(MODULE)" \
 	    "$(abspath $(BUILD))/unit" $(SUITES)
 
+bench: ## install what is missing, build, and measure beside the alternatives: build/bench/results.json
+	@scripts/install-packages build redis bench
+	@$(MAKE) -s module
+	@bench/run "$(BUILD)/$(MODULE)" "$(BUILD)"
+
 sanitize: ## the same tests under AddressSanitizer and UBSan
 	@scripts/install-packages build redis test demo $(BROWSER) sanitize
 	@$(MAKE) -s -j$(JOBS) module npm-packages $(UNIT_TESTS) $(MODEL_TESTS)
@@ -111,7 +117,7 @@ docker-test: ## build the Docker image without a daemon, and try two of them on 
 	@scripts/install-packages docker redis
 	@scripts/docker-test
 
-CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h t/unit/*.cpp t/unit/*.h \
+CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h bench/*.cpp t/unit/*.cpp t/unit/*.h \
                         t/model/*.cpp t/model/*.h)
 
 # the texts of the script and the page are generated: cppcheck would stumble over them

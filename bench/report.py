@@ -1,0 +1,233 @@
+"""Tables of what was measured, and which targets that reaches."""
+
+import statistics
+
+from variants import VARIANTS
+
+
+def median(rounds, name):
+    return statistics.median(r[name] for r in rounds)
+
+
+def ratios(results, name, other, value):
+    """Of two variants, round by round: noise that lasts longer than a round cancels out."""
+    variants = results["variants"]
+    return [a[value] / b[value] for a, b in zip(variants[name], variants[other])]
+
+
+def quartiles(values):
+    """The bounds of the middle half: what disturbs a single round does not show."""
+    low, _, high = statistics.quantiles(values * 2 if len(values) == 1 else values, method="inclusive")
+    return low, high
+
+
+def with_spread(values, digits=2):
+    low, high = quartiles(values)
+    return f"{statistics.median(values):.{digits}f} [{low:.{digits}f}–{high:.{digits}f}]"
+
+
+def print_table(title, header, rows):
+    print(f"\n{title}\n")
+    widths = [max(len(str(row[i])) for row in (header, *rows)) for i in range(len(header))]
+    for row in (header, *rows) if any(header) else rows:
+        cells = [f"{cell:<{width}}" if i == 0 else f"{cell:>{width}}"
+                 for i, (cell, width) in enumerate(zip(row, widths))]
+        print("  " + "  ".join(cells).rstrip())
+
+
+def print_variants(results):
+    def row(variant):
+        rounds = results["variants"][variant.name]
+        return [variant.label, f"{median(rounds, 'requests_per_second'):,.0f}",
+                f"{median(rounds, 'p50_us'):,.0f}", f"{median(rounds, 'p99_us'):,.0f}",
+                f"{median(rounds, 'nginx_us'):.2f}", f"{median(rounds, 'redis_us'):.2f}",
+                f"{median(rounds, 'redis_evalsha'):.3f}", f"{median(rounds, 'redis_commands'):.3f}"]
+
+    def ratio(variant, peer, value):
+        return with_spread(ratios(results, variant.name, peer, value)) if peer else ""
+
+    print_table("Per request (32 connections; medians; µs; commands with those inside of scripts)",
+                ["", "requests/s", "p50", "p99", "nginx CPU", "Redis CPU", "EVALSHA", "commands"],
+                [row(variant) for variant in VARIANTS])
+
+    for title, value in (("Requests per second", "requests_per_second"), ("CPU of nginx", "nginx_us")):
+        print_table(f"{title}, as a ratio to its like (median [quartiles] of the rounds)",
+                    ["", "to no limit", "to limit_req", "to nginx-Lua"],
+                    [[variant.label, *(ratio(variant, peer, value) for peer in variant.peers)]
+                     for variant in VARIANTS])
+
+
+def print_growth(results, step, what):
+    def point(p):
+        return f"{p['nginx_us']:.2f} / {p['redis_us']:.2f}"
+
+    paths = {path: points for path, points in results[step].items() if path.startswith("/")}
+    sizes = list(next(iter(paths.values())))
+    print_table(f"µs of CPU per request, nginx / Redis, by {what}",
+                ["", *(f"{size:,}" for size in sizes)],
+                [[path[1:], *(point(points[size]) for size in sizes)] for path, points in paths.items()])
+
+
+def print_entries(results):
+    print_growth(results, "entries", "entries in the window")
+    print_bytes("Redis, bytes per counted request, by entries in the window",
+                results["entries"]["redis_bytes_per_entry"])
+
+
+def print_bytes(title, values):
+    print_table(title, ["", *values], [["", *(f"{n:.0f}" for n in values.values())]])
+
+
+def print_table_memory(results):
+    print_bytes("Embedded store, bytes per client, by counted requests", results["table_memory"])
+
+
+def print_most(title, counts):
+    most = sorted(counts.items(), key=lambda item: -item[1])[:12]
+    print_table(title, ["", ""], [[name[:60], f"{n:,.0f}"] for name, n in most])
+
+
+def added(profile, other):
+    names = profile["functions"].keys() | other["functions"].keys()
+    return {name: profile["functions"].get(name, 0) - other["functions"].get(name, 0) for name in names}
+
+
+def print_instructions(results):
+    of_nginx, of_redis = results["instructions"]["nginx"], results["instructions"]["redis"]
+    base = of_nginx["/no_limit"]["total"]
+
+    print_table("Instructions of nginx per request (callgrind; one request at a time)",
+                ["", "in all", "added", "in the module"],
+                [[path[1:], f"{profile['total']:,.0f}", f"{profile['total'] - base:+,.0f}",
+                  f"{sum(profile['module_files'].values()):,.0f}"]
+                 for path, profile in of_nginx.items()])
+
+    for path, other in (("/redis", "/no_limit"), ("/memory", "/no_limit"),
+                        ("/redis_refusing", "/limit_req_refusing")):
+        print_most(f"{path[1:]}: the module's, by source file", of_nginx[path]["module_files"])
+        print_most(f"{path[1:]}: added to {other[1:]}, by function",
+                   added(of_nginx[path], of_nginx[other]))
+
+    print_table("Instructions of Redis per call of the script (callgrind; pipelined)", ["", ""],
+                [[name, f"{profile['total']:,.0f}"] for name, profile in of_redis.items()])
+    print_most("the module's script, by function", of_redis["module"]["functions"])
+    print_most("the module's script, added to the common one, by function",
+               added(of_redis["module"], of_redis["common"]))
+
+
+def print_scripts(results):
+    def of(name, value):
+        return statistics.median(r[name][value] for r in results["scripts"])
+
+    print_table("Scripts, pipelined by redis-benchmark: Redis, per call",
+                ["", "µs of CPU", "bytes kept"],
+                [[name, f"{of(name, 'redis_us'):.2f}", f"{of(name, 'bytes'):.0f}"]
+                 for name in ("common", "module")])
+
+
+def print_latency(results):
+    rounds = results["latency"]["rounds"]
+    rows = [[what, f"{median(rounds, name + '_p50_us'):.0f}", f"{median(rounds, name + '_p99_us'):.0f}"]
+            for what, name in (("no limit", "no_limit"), ("this module, Redis", "redis"),
+                               ("a bare call to Redis", "round_trip"))]
+    print_table(f"Latency in µs at {results['latency']['rate']:,.0f} requests per second "
+                "(evenly spaced)", ["", "p50", "p99"], rows)
+
+
+def targets(results):
+    """By step that measured them: (what, its value by round, at most or at least, the bound)."""
+    def of_variants(variants):
+        added = [(ours["nginx_us"] - none["nginx_us"]) / (lua["nginx_us"] - none["nginx_us"])
+                 for ours, none, lua in zip(variants["redis"], variants["no_limit"], variants["lua"])]
+        calls = [r["redis_evalsha"] for r in variants["redis_refusing"]]
+
+        def ratio(name, other, value="requests_per_second"):
+            return ratios(results, name, other, value)
+
+        return [
+            ("nginx CPU that a check over Redis adds / what nginx-Lua adds", added, "≤", 0.2),
+            ("Redis CPU per check / nginx-Lua's", ratio("redis", "lua", "redis_us"), "≤", 0.45),
+            ("Redis CPU per check while entries expire / nginx-Lua's",
+             ratio("redis_sliding", "lua_sliding", "redis_us"), "≤", 0.45),
+            ("requests per second over Redis / nginx-Lua's", ratio("redis", "lua"), "≥", 2.2),
+            ("requests per second, refused (deny cache) / limit_req's",
+             ratio("redis_refusing", "limit_req_refusing"), "≥", 0.9),
+            ("nginx CPU, refused (deny cache) / limit_req's",
+             ratio("redis_refusing", "limit_req_refusing", "nginx_us"), "≤", 1 / 0.9),
+            ("commands sent to Redis per refused request", calls, "≤", 0.01),
+            ("requests per second, embedded store / limit_req's",
+             ratio("memory", "limit_req"), "≥", 0.95),
+            ("nginx CPU, embedded store / limit_req's",
+             ratio("memory", "limit_req", "nginx_us"), "≤", 1 / 0.95)]
+
+    def of_latency(latency):
+        def added(bare):
+            return [(r["redis_p99_us"] - r["no_limit_p99_us"]) / r[bare] for r in latency["rounds"]]
+
+        return [("p99 added at half of saturation / p99 of a bare call to Redis",
+                 added("round_trip_p99_us"), "≤", 2),
+                ("p99 added at half of saturation / median of a bare call to Redis",
+                 added("round_trip_p50_us"), "≤", 2)]
+
+    def of_scripts(rounds):
+        return [("Redis CPU, script pipelined / the common script's",
+                 [r["module"]["redis_us"] / r["common"]["redis_us"] for r in rounds], "≤", 7 / 9.2)]
+
+    def of_instructions(instructions):
+        of_redis = instructions["redis"]
+        return [("Redis instructions, script pipelined / the common script's",
+                 [of_redis["module"]["total"] / of_redis["common"]["total"]], "≤", 7 / 9.2)]
+
+    def of_entries(entries):
+        def growth(path, value):
+            return [entries[path][10000][value] / entries[path][10][value]]
+
+        return [("Redis CPU, 10,000 entries / 10", growth("/redis", "redis_us"), "≤", 1.5),
+                ("nginx CPU, embedded store, 10,000 entries / 10",
+                 growth("/memory", "nginx_us"), "≤", 1.1)]
+
+    by_step = {"variants": of_variants, "latency": of_latency, "scripts": of_scripts,
+               "instructions": of_instructions, "entries": of_entries}
+    return [target for step, find in by_step.items() if step in results
+            for target in find(results[step])]
+
+
+def check_targets(results):
+    checked = []
+    for what, values, relation, bound in targets(results):
+        def is_reached(value):
+            return value <= bound if relation == "≤" else value >= bound
+
+        measured = statistics.median(values)
+        low, high = quartiles(values)
+        checked.append({"what": what, "relation": relation, "bound": bound, "values": values,
+                        "measured": measured, "reached": is_reached(measured),
+                        "clear": is_reached(low) == is_reached(high)})
+    return checked
+
+
+def print_targets(results):
+    rows = [[target["what"], f"{target['relation']} {target['bound']:.2f}",
+             with_spread(target["values"], 4 if target["bound"] < 0.1 else 2),
+             ("" if target["clear"] else "unclear: ") + ("reached" if target["reached"] else "not reached")]
+            for target in results["targets"]]
+    print_table("Targets (median [quartiles] of the rounds; unclear where these disagree)",
+                ["", "target", "measured", ""], rows)
+
+
+def print_all(results):
+    machine = results["machine"]
+    print(f"{machine['cpus']} processors, of which others used {machine['used_by_others']:.1f} meanwhile"
+          f"; {results['rounds']} rounds of {results['seconds']} s")
+
+    tables = {"variants": print_variants, "latency": print_latency, "scripts": print_scripts,
+              "instructions": print_instructions, "entries": print_entries,
+              "clients": lambda r: print_growth(r, "clients", "clients"),
+              "limits": lambda r: print_growth(r, "limits", "limits per request"),
+              "connections": lambda r: print_growth(r, "connections", "connections"),
+              "table_memory": print_table_memory}
+    for step, print_step in tables.items():
+        if step in results:
+            print_step(results)
+
+    print_targets(results)

@@ -1,0 +1,214 @@
+"""What is measured, one step after the other, each with a Redis of its own."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import statistics
+import typing
+
+import callgrind
+import scripts
+from load import fill, measure, paced, wrk
+from servers import BENCH, Nginx, Redis, output_of
+from variants import VARIANTS
+
+QUICK = os.environ.get("QUICK", "") not in ("", "0")
+ROUNDS = int(os.environ.get("ROUNDS") or (2 if QUICK else 10))
+SECONDS = int(os.environ.get("SECONDS") or 1)
+
+# for how cost grows there are many points to measure
+POINT_ROUNDS = min(ROUNDS, 1 if QUICK else 3)
+POINT_SECONDS = 1
+
+
+@dataclasses.dataclass
+class Bench:
+    module: pathlib.Path
+    build: pathlib.Path
+    redis: Redis
+    note: typing.Callable
+
+    def nginx(self, **options):
+        return Nginx(self.module, self.redis, **options)
+
+    def peer(self, **options):
+        """nginx-Lua, which serves the paths that begin so."""
+        return self.nginx(config="peer/nginx.conf", **options)
+
+    def program(self, name, *options):
+        """A C++ program from this directory, compiled."""
+        path = self.build / name
+        output_of("g++", "-std=c++17", "-O2", "-o", path, BENCH / f"{name}.cpp", *options)
+        return path
+
+
+def is_peer(path):
+    return path.startswith("/lua")
+
+
+def in_turns(points):
+    """points: by name, functions that measure. Their medians."""
+    rounds = {name: [] for name in points}
+    for _ in range(POINT_ROUNDS):
+        for name, measured in points.items():
+            rounds[name].append(measured())
+    return {name: {key: statistics.median(r[key] for r in results) for key in results[0]}
+            for name, results in rounds.items()}
+
+
+def compare_variants(bench):
+    """Every variant once per round."""
+    results = {variant.name: [] for variant in VARIANTS}
+
+    with (bench.nginx() as one, bench.nginx(workers=2) as two,
+          bench.peer() as lua_one, bench.peer(workers=2) as lua_two):
+        servers = {("nginx", 1): one, ("nginx", 2): two, ("lua", 1): lua_one, ("lua", 2): lua_two}
+
+        def nginx_of(variant):
+            return servers["lua" if is_peer(variant.path) else "nginx", variant.workers]
+
+        # counts every client once, so that what refuses does from then on
+        bench.note("alternatives, warming up")
+        for variant in VARIANTS:
+            wrk(nginx_of(variant), variant.path, 1, clients=variant.clients)
+
+        for n in range(ROUNDS):
+            bench.note(f"alternatives, round {n + 1} of {ROUNDS}")
+            for variant in VARIANTS:
+                results[variant.name].append(
+                    measure(nginx_of(variant), bench.redis, variant.path, SECONDS, variant.refuses,
+                            clients=variant.clients))
+
+    return results
+
+
+def added_latency(bench):
+    """At half of what the module reaches with Redis, and what a bare call to Redis takes."""
+    program = bench.program("paced")
+    rounds = []
+
+    with bench.nginx() as nginx:
+        call = scripts.module_call(nginx, bench.redis)
+        saturation = statistics.median(
+            measure(nginx, bench.redis, "/redis", 1)["requests_per_second"] for _ in range(5))
+        rate = round(saturation / 2)
+        bench.note(f"latency at {rate:,} requests per second")
+        for _ in range(ROUNDS):
+            bench.redis.flush()
+            result = {f"round_trip_{name}": value
+                      for name, value in scripts.round_trip(bench.redis, call, 10000).items()}
+            for path in "/no_limit", "/redis":
+                latencies = paced(program, nginx, path, rate, SECONDS)
+                for percent in 50, 99:
+                    result[f"{path[1:]}_p{percent}_us"] = latencies[len(latencies) * percent // 100]
+            rounds.append(result)
+
+    return {"rate": rate, "rounds": rounds}
+
+
+def script_cost(bench):
+    """Ours and the one that others begin with, pipelined."""
+    bench.note("scripts, pipelined")
+    with bench.nginx() as nginx:
+        calls = {"common": scripts.common_call(bench.redis),
+                 "module": scripts.module_call(nginx, bench.redis)}
+
+    return [{name: scripts.pipelined(bench.redis, call, 50_000) for name, call in calls.items()}
+            for _ in range(ROUNDS)]
+
+
+def grow_entries(bench):
+    """With what is in the window already. As many entries in all each time.
+
+    That number is reached in the middle of the measurement, which adds some itself.
+    """
+    entries = 40_000 if QUICK else 120_000
+    results = {}
+
+    with bench.nginx() as nginx:
+        for path in "/redis", "/memory":
+            points, memory = {}, {}
+            for size in 10, 100, 1000, 10000:
+                bench.note(f"{path[1:]}: {size:,} entries in the window")
+                load = {"clients": entries // size, "prefix": f"e{size}-"}
+                before = bench.redis.used_memory()
+                counted = fill(nginx, path, entries * 0.7, **load)
+                memory[counted * size // entries] = (bench.redis.used_memory() - before) / counted
+                points[size] = lambda path=path, load=load: measure(
+                    nginx, bench.redis, path, POINT_SECONDS, **load)
+            results[path] = in_turns(points)
+            if path == "/redis":
+                results["redis_bytes_per_entry"] = memory
+
+    return results
+
+
+def grow_clients(bench):
+    """With how many clients there are; all have been seen before."""
+    results = {}
+
+    with bench.nginx() as nginx:
+        for path in "/redis", "/memory", "/limit_req":
+            points = {}
+            for clients in 1, 100, 10_000, 100_000 if QUICK else 1_000_000:
+                bench.note(f"{path[1:]}: {clients:,} clients")
+                load = {"clients": clients, "prefix": f"n{clients}-"}
+                fill(nginx, path, clients, **load)
+                points[clients] = lambda path=path, load=load: measure(
+                    nginx, bench.redis, path, POINT_SECONDS, **load)
+            results[path] = in_turns(points)
+
+    return results
+
+
+def grow_limits(bench):
+    bench.note("1, 2 and 4 limits per request")
+    with bench.nginx() as nginx:
+        return {path: in_turns({
+            limits: lambda suffix=suffix, path=path: measure(
+                nginx, bench.redis, path + suffix, POINT_SECONDS)
+            for limits, suffix in ((1, ""), (2, "_2_limits"), (4, "_4_limits"))})
+            for path in ("/redis", "/memory")}
+
+
+def grow_connections(bench):
+    results = {}
+    for path in "/no_limit", "/lua", "/redis":
+        bench.note(f"{path[1:]}: 1, 8, 32 and 128 connections")
+        with bench.peer() if is_peer(path) else bench.nginx() as nginx:
+            wrk(nginx, path, 1)
+            results[path] = in_turns({
+                n: lambda n=n: measure(nginx, bench.redis, path, POINT_SECONDS, connections=n)
+                for n in (1, 8, 32, 128)})
+    return results
+
+
+def count_instructions(bench):
+    bench.note("instructions per request")
+    requests = 500 if QUICK else 2000
+    paths = ["/no_limit", "/limit_req", "/redis", "/memory",
+             "/limit_req_refusing", "/redis_refusing", "/memory_refusing"]
+    return {"nginx": callgrind.of_nginx(bench.module, bench.redis, paths, requests),
+            "redis": callgrind.of_redis(bench.module, requests)}
+
+
+def table_memory(bench):
+    """Bytes per client of the embedded store, by its number of requests."""
+    bench.note("memory of the embedded store")
+    core = BENCH.parent / "src" / "core"
+    program = bench.program("table_memory", f"-I{core}", *core.glob("*.cpp"))
+    return json.loads(output_of(program))
+
+
+STEPS = {
+    "variants": compare_variants,
+    "latency": added_latency,
+    "scripts": script_cost,
+    "instructions": count_instructions,
+    "entries": grow_entries,
+    "clients": grow_clients,
+    "limits": grow_limits,
+    "connections": grow_connections,
+    "table_memory": table_memory,
+}
