@@ -38,6 +38,11 @@
 -- In buckets an entry is the time a bucket ends at, scored with its count. A
 -- bucket leaves as a whole, when its last moment is one window old.
 --
+-- Every key lives as long as what is in it counts, at least: one window if that is
+-- a single request, else two. Two are enough until the oldest request leaves or is
+-- taken back, since all that is counted before that is counted within one window of
+-- it: so only then the key's time has to be set anew.
+--
 -- The ordinary request is dealt with first and on its own, because most are. What
 -- counts there: every redis.call, every function and table that is made, and every
 -- number that has to be written out for Redis; so numbers that are known as text
@@ -48,15 +53,9 @@ local now_text = #time[2] == 6 and time[1] .. time[2] or string.format('%s%06d',
 local now = tonumber(now_text)
 local args = ARGV
 
-local lifetime_of, lifetime
-
 local function keep_for(key, microseconds)
-    -- written out once for all that have it
-    if microseconds ~= lifetime_of then
-        -- a second more, so that rounding to milliseconds cannot cut it short
-        lifetime_of, lifetime = microseconds, string.format('%d', microseconds / 1000 + 1000)
-    end
-    redis.call('PEXPIRE', key, lifetime)
+    -- a second more, so that rounding to milliseconds cannot cut it short
+    redis.call('PEXPIRE', key, string.format('%d', microseconds / 1000 + 1000))
 end
 
 local window, max
@@ -83,11 +82,13 @@ if ids then
         local entry = redis.pcall('ZRANGE', key, '0', '0', 'WITHSCORES')
         local first = entry[2]
         local leaves = first and first + window - now
+        local trimmed
 
         if leaves and leaves <= 0 and first ~= '0' then
             redis.call('ZREMRANGEBYSCORE', key, '(0', now - window)
             first = redis.call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
             leaves = first and first + window - now
+            trimmed = true
         end
 
         -- scored 0 is no request, but the sum of what costs exceed 1
@@ -96,7 +97,9 @@ if ids then
 
             if used < max then
                 redis.call('ZADD', key, now_text, args[ids + i])
-                keep_for(key, window)
+                if used < 2 or trimmed then
+                    keep_for(key, used == 0 and window or 2 * window)
+                end
                 admits, used, wait = 2, used + 1, leaves and leaves < window and leaves or window
             elseif used == max then
                 admits, wait = 0, leaves
@@ -150,6 +153,7 @@ if args[1] ~= '' then
             local member = cost == 1 and id or id .. '*' .. cost
             if redis.call('ZREM', key, member) == 1 then
                 taken_back = taken_back + 1
+                keep_for(key, 2 * args[5 * i - 2])
                 if cost > 1 then
                     local surplus = tonumber(redis.call('ZRANGE', key, 0, 0)[1])
                     replace_surplus(key, surplus, surplus - cost + 1)
@@ -281,7 +285,7 @@ for i, key in ipairs(KEYS) do
                 replace_surplus(key, surplus, surplus + cost - 1)
                 surplus = surplus + cost - 1
             end
-            lifetime = window
+            lifetime = used == 0 and window or 2 * window
         end
 
         used = used + cost

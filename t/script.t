@@ -444,6 +444,68 @@ subtest 'every key has a time to live, never shorter than what is in it' => sub 
     cmp_ok redis('PTTL', 'renewed'), '>', 50_000, 'unless it counts';
 };
 
+# Redis's own clock goes with the one that is steered: keys live shorter by as much.
+sub pass_time {
+    my ($microseconds, @keys) = @_;
+    for my $key (@keys) {
+        my $ttl = redis('PTTL', $key);
+        redis('PEXPIRE', $key, $ttl - int $microseconds / 1000) if $ttl != -2;
+    }
+}
+
+subtest 'a key outlives those that are younger than what is taken back' => sub {
+    my @limit = ('younger', $W, 9);
+    ask_as($_->[1], $T + $_->[0] * $W, [@limit]) for [0, 'a'], [0.1, 'b'];
+    redis('PEXPIRE', 'younger', 1.1 * $W / 1000);
+    ask_as($_->[1], $T + $_->[0] * $W, [@limit]) for [0.9, 'c'], [0.95, 'd'];
+    take_back('a', $T, [@limit]);
+    take_back('b', $T + 0.1 * $W, [@limit]);
+    cmp_ok redis('PTTL', 'younger'), '>=', 1.9 * $W / 1000, 'by as long as others may come without renewing it';
+};
+
+subtest 'no key goes before what is in it, whatever is asked and taken back' => sub {
+    srand 2;
+    my @keys = map { "lasting$_" } 1 .. 3;
+    my ($now, $id, $too_early, $too_late, @counted) = ($T, 0, 0, 0);
+
+    for (1 .. 4000) {
+        # now and then long enough for all to leave
+        my $step = int(rand() < 0.02 ? rand 2 * $W : rand $W / 8);
+        pass_time($step, @keys);
+        $now += $step;
+
+        my ($key, $what) = ($keys[rand @keys], rand);
+        if ($what < 0.5) {
+            my @requests = map { ($keys[rand @keys], 's' . ++$id) } 1 .. 1 + rand 3;
+            my @answers = ask_short($now, $W, 8, @requests);
+            push @counted, [$now, $requests[2 * $_ + 1], [$requests[2 * $_], $W, 8]]
+                for grep { $answers[$_][0] == 2 } 0 .. $#answers;
+        }
+        elsif ($what < 0.8) {
+            my @limits = map { [$_, $W, 8, $what < 0.6 ? (cost => 2) : $what < 0.65 ? (rule => 'd') : ()] }
+                $what < 0.7 ? $key : @keys;
+            my $answer = ask_as('l' . ++$id, $now, @limits);
+            push @counted, [$now, "l$id", @limits] if $answer->[0] == 2;
+        }
+        elsif (@counted) {
+            my ($then, $whose, @limits) = @{ splice @counted, rand @counted, 1 };
+            call_at($now, $then, $whose, @limits);
+        }
+        @counted = grep { $_->[0] > $now - $W } @counted;
+
+        for my $lasting (@keys) {
+            my %entry = %{ entries($lasting) };
+            my ($newest) = sort { $b <=> $a } values %entry or next;
+            my $ttl = redis('PTTL', $lasting);
+            # a millisecond for every rounding, and some for the time that this takes
+            $too_early++ if $newest && $ttl * 1000 < $newest + $W - $now - 500_000;
+            $too_late++ if $ttl > 2 * $W / 1000 + 1000;
+        }
+    }
+    is $too_early, 0, 'none too early';
+    is $too_late, 0, 'nor more than a window late';
+};
+
 subtest 'the script as shipped uses the clock of Redis' => sub {
     my ($sec) = @{ redis('TIME') };
     my $answer = redis('EVAL', $script, script_args('', 'me', ['clock', $W, 1]));

@@ -1,14 +1,16 @@
 #include "sl_redis_call.h"
 
-#include <cstring>
 #include <new>
 
-#include "../core/sl_number.h"
+#include "sl_redis_command.h"
 #include "sl_redis_script.h"
 
 namespace sl {
 
 namespace {
+
+/* What the script says of one of several that it could not decide. */
+constexpr int64_t kAskAlone = -1;
 
 ScriptLimit script_limit(const LimitQuery &limit, KeyStyle style)
 {
@@ -22,69 +24,15 @@ ScriptLimit script_limit(const LimitQuery &limit, KeyStyle style)
                        kRules[limit.counts_refused][limit.dry_run]};
 }
 
-/*
- * A command as Redis wants it: how many words, and each with its size before
- * it. hiredis can write that, too, but takes a printf for every word.
- */
-class Command {
-  public:
-    explicit Command(size_t words) noexcept : end_(text_)
-    {
-        add_size('*', words);
-    }
-
-    void add(std::string_view word) noexcept
-    {
-        add_size('$', word.size());
-        append(word);
-        append(kNewline);
-    }
-
-    void add(int64_t number) noexcept
-    {
-        char digits[kMaxDigits];
-
-        add({digits,
-             static_cast<size_t>(write_number(digits, number) - digits)});
-    }
-
-    std::string_view text() const noexcept
-    {
-        return {text_, static_cast<size_t>(end_ - text_)};
-    }
-
-  private:
-    static constexpr std::string_view kNewline = "\r\n";
-
-    /* '$', digits and two newlines. */
-    static constexpr size_t kAroundWord = 1 + kMaxDigits + 2 * kNewline.size();
-
-    /* What every command has, and what each limit adds: its key, four numbers
-     * and the rule. */
-    static constexpr size_t kMaxSize =
-        6 * (kAroundWord + 64)
-        + kMaxLimits
-              * (6 * kAroundWord + sizeof(RedisKey::data) + 4 * kMaxDigits + 2);
-
-    void add_size(char mark, size_t size) noexcept
-    {
-        *end_++ = mark;
-        end_ = write_number(end_, static_cast<int64_t>(size));
-        append(kNewline);
-    }
-
-    void append(std::string_view text) noexcept
-    {
-        memcpy(end_, text.data(), text.size());
-        end_ += text.size();
-    }
-
-    char text_[kMaxSize];
-    char *end_;
-};
+/* Room for any command: what each has, and what a limit adds. */
+constexpr size_t kMaxCommand =
+    6 * (CommandWriter::kAroundWord + kUuidSize + 40)
+    + kMaxLimits
+          * (6 * CommandWriter::kAroundWord + sizeof(RedisKey::data)
+             + 4 * kMaxDigits + 2);
 
 /* What most requests are; the script takes a shorter form of it. */
-bool is_ordinary(const ScriptArgs &args)
+bool are_ordinary(const ScriptArgs &args)
 {
     const ScriptLimit &limit = args.limits[0];
 
@@ -92,14 +40,7 @@ bool is_ordinary(const ScriptArgs &args)
            && limit.cost == 1 && limit.buckets == 0 && *limit.rule == '\0';
 }
 
-void add_ordinary(const ScriptArgs &args, Command *command)
-{
-    command->add(args.limits[0].window_us);
-    command->add(args.limits[0].max);
-    command->add(args.id);
-}
-
-void add_all(const ScriptArgs &args, Command *command)
+void add_arguments(const ScriptArgs &args, CommandWriter *command)
 {
     if (args.time_us == ScriptArgs::kAsk) {
         command->add("");
@@ -162,22 +103,35 @@ Provisional *Provisional::of(const Query &query, const ScriptArgs &all) noexcept
 /* Writes the EVALSHA; lua/sliding_window.lua says what it is made of. */
 RedisCall *RedisCall::create(const ScriptArgs &args) noexcept
 {
-    bool ordinary = is_ordinary(args);
-    Command command(3 + args.count + (ordinary ? 3 : 2 + 5 * args.count));
+    char text[kMaxCommand];
+    bool ordinary = are_ordinary(args);
+    CommandWriter command(text,
+                          3 + args.count + (ordinary ? 3 : 2 + 5 * args.count));
 
     command.add("EVALSHA");
     command.add(script_sha());
     command.add(static_cast<int64_t>(args.count));
 
+    size_t key_at = command.size();
+
     for (size_t i = 0; i < args.count; i++) {
         command.add(args.limits[i].key.view());
     }
 
-    ordinary ? add_ordinary(args, &command) : add_all(args, &command);
+    size_t limit_at = command.size();
+    size_t id_at = limit_at;
 
-    std::string_view text = command.text();
+    if (ordinary) {
+        command.add(args.limits[0].window_us);
+        command.add(args.limits[0].max);
+        id_at = command.size();
+        command.add(args.id);
+    } else {
+        add_arguments(args, &command);
+    }
+
     void *memory =
-        ::operator new(sizeof(RedisCall) + text.size(), std::nothrow);
+        ::operator new(sizeof(RedisCall) + command.size(), std::nothrow);
 
     if (memory == nullptr) {
         return nullptr;
@@ -186,7 +140,14 @@ RedisCall *RedisCall::create(const ScriptArgs &args) noexcept
     auto *call = new (memory) RedisCall();
 
     call->command = reinterpret_cast<char *>(call + 1);
-    call->size = text.copy(call->command, text.size());
+    call->size = command.size();
+    ngx_memcpy(call->command, text, call->size);
+
+    call->is_ordinary = ordinary;
+    call->key = {call->command + key_at, limit_at - key_at};
+    call->limit = {call->command + limit_at, id_at - limit_at};
+    call->id = {call->command + id_at, call->size - id_at};
+
     call->slot = args.slot;
     call->timer.data = call;
     call->timer.log = ngx_cycle->log;
@@ -240,7 +201,31 @@ void RedisCall::stop_timer() noexcept
     }
 }
 
-bool read_reply(const redisReply *reply, size_t limits, Answer *answer) noexcept
+/* ---- several in one ---- */
+
+size_t RedisBatch::write(char (&text)[kMaxSize]) const noexcept
+{
+    CommandWriter command(text, 3 + count + 2 + count);
+
+    command.add("EVALSHA");
+    command.add(script_sha());
+    command.add(static_cast<int64_t>(count));
+
+    for (size_t i = 0; i < count; i++) {
+        command.add_raw(calls[i]->key);
+    }
+
+    command.add_raw(calls[0]->limit);
+
+    for (size_t i = 0; i < count; i++) {
+        command.add_raw(calls[i]->id);
+    }
+
+    return command.size();
+}
+
+bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
+                uint32_t *alone) noexcept
 {
     int64_t numbers[numbers_in_answer(kMaxLimits)];
 
@@ -256,6 +241,15 @@ bool read_reply(const redisReply *reply, size_t limits, Answer *answer) noexcept
         }
 
         numbers[i] = reply->element[i]->integer;
+    }
+
+    for (size_t i = 0; alone != nullptr && i < limits; i++) {
+        int64_t &admits = numbers[i * kNumbersPerLimit];
+
+        if (admits == kAskAlone) {
+            *alone |= uint32_t{1} << i;
+            admits = 0;
+        }
     }
 
     return read_answer(numbers, reply->elements, limits, answer->states,

@@ -109,6 +109,13 @@ struct RedisCall final : RedisCommand, PendingQuestion, ngx_queue_t {
     char *command;
     size_t size;
 
+    /* It can be asked together with others that have the same limit: these are
+     * the words of the command that are its own, and those it shares. */
+    bool is_ordinary;
+    std::string_view key;
+    std::string_view limit;
+    std::string_view id;
+
     /* As ScriptArgs has it. */
     unsigned slot;
 
@@ -138,8 +145,27 @@ struct RedisCall final : RedisCommand, PendingQuestion, ngx_queue_t {
     void stop_timer() noexcept;
 };
 
-/* False: that is not what the script returns. */
-bool read_reply(const redisReply *reply, size_t limits,
-                Answer *answer) noexcept;
+/* Ordinary calls with the same limit, asked in one command. */
+struct RedisBatch final : RedisCommand {
+    static constexpr size_t kMaxCalls = kMaxLimits;
+
+    /* Room for the command. */
+    static constexpr size_t kMaxSize =
+        kMaxCalls * (sizeof(RedisKey::data) + kUuidSize + 2 * 32) + 256;
+
+    RedisChannel *channel;
+    RedisCall *calls[kMaxCalls];
+    size_t count;
+
+    /* Returns the size. */
+    size_t write(char (&text)[kMaxSize]) const noexcept;
+};
+
+/*
+ * False: that is not what the script returns. Of several calls `*alone` has a
+ * bit for each that it could not decide together with others.
+ */
+bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
+                uint32_t *alone = nullptr) noexcept;
 
 }  // namespace sl

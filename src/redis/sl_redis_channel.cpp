@@ -1,6 +1,7 @@
 #include "sl_redis_channel.h"
 
 #include <algorithm>
+#include <new>
 
 #include "../core/sl_redis_error.h"
 #include "sl_redis_script.h"
@@ -100,11 +101,16 @@ RedisChannel::RedisChannel(const RedisSettings &settings, const ngx_str_t &name,
                            StoreMetrics &metrics, RedisRouter &router) noexcept
     : settings_(settings), name_(name), router_(router), breaker_(breaker),
       metrics_(metrics), connection_(settings, locator, *this), recovery_(),
-      ticket_(0), calls_(), call_count_(0), backlog_(), backlog_count_(0),
-      silent_failures_(0), complained_at_(0)
+      ticket_(0), collected_(), turn_end_(), calls_(), call_count_(0),
+      backlog_(), backlog_count_(0), silent_failures_(0), complained_at_(0)
 {
+    ngx_queue_init(&collected_);
     ngx_queue_init(&calls_);
     ngx_queue_init(&backlog_);
+
+    turn_end_.handler = on_turn_end;
+    turn_end_.data = this;
+    turn_end_.log = ngx_cycle->log;
 
     /* a worker that has nothing else to do need not stay for it */
     recovery_.cancelable = 1;
@@ -134,6 +140,11 @@ void RedisChannel::close() noexcept
         ngx_del_timer(&recovery_);
     }
 
+    if (turn_end_.posted) {
+        ngx_delete_posted_event(&turn_end_);
+    }
+
+    send_collected();
     drop_questions();
 
     while (!ngx_queue_empty(&backlog_)) {
@@ -398,15 +409,16 @@ void RedisChannel::probe() noexcept
     ScriptArgs args = probe_args();
     RedisCall *call = RedisCall::create(args);
 
+    if (call != nullptr) {
+        call->is_question = true;
+        call->limits = args.count;
+        call->receiver = this;
+    }
+
     if (call == nullptr || !send(call)) {
         delete call;
         probe_failed(0);
-        return;
     }
-
-    call->is_question = true;
-    call->limits = args.count;
-    call->receiver = this;
 }
 
 /* An ordinary check, with a window of its own. */
@@ -477,31 +489,210 @@ bool RedisChannel::probe_key(RedisKey *key) const noexcept
 
 bool RedisChannel::send(RedisCall *call) noexcept
 {
+    /* what it takes back must have been counted before */
+    if (!call->is_question) {
+        send_collected();
+    }
+
+    /* on a cluster keys of one command have to be in one slot */
+    if (!call->is_ordinary || settings_.topology == Topology::kCluster
+        || connection_.is_locating())
+    {
+        return send_alone(call);
+    }
+
+    ngx_queue_insert_tail(&collected_, static_cast<ngx_queue_t *>(call));
+
+    if (!turn_end_.posted) {
+        ngx_post_event(&turn_end_, &ngx_posted_events);
+    }
+
+    return is_on_its_way(call, true);
+}
+
+bool RedisChannel::send_alone(RedisCall *call) noexcept
+{
     bool is_held = connection_.is_locating();
 
     call->on_reply = on_reply;
-    call->timer.handler = on_timeout;
 
     if (!is_held && !connection_.send(call, call->command, call->size)) {
         return false;
     }
 
+    if (is_held) {
+        wait_in_backlog(call);
+    } else {
+        ngx_queue_insert_tail(&calls_, static_cast<ngx_queue_t *>(call));
+    }
+
+    return is_on_its_way(call, !is_held);
+}
+
+/* Always true. */
+bool RedisChannel::is_on_its_way(RedisCall *call, bool is_sent) noexcept
+{
+    call->channel = this;
+    call_count_ += is_sent ? 1 : 0;
+
     /* also if nobody waits: that no reply comes is worth knowing all the same.
      * Whoever waits does so from the first time it was sent. */
     if (!call->timer.timer_set) {
+        call->timer.handler = on_timeout;
         ngx_add_timer(&call->timer, settings_.timeout);
     }
 
-    if (is_held) {
-        wait_in_backlog(call);
-        return true;
+    return true;
+}
+
+void RedisChannel::on_turn_end(ngx_event_t *ev) noexcept
+{
+    static_cast<RedisChannel *>(ev->data)->send_collected();
+}
+
+void RedisChannel::send_collected() noexcept
+{
+    while (!ngx_queue_empty(&collected_)) {
+        RedisBatch *batch = connection_.is_locating() ? nullptr : next_batch();
+
+        if (batch != nullptr) {
+            send_batch(batch);
+            continue;
+        }
+
+        /* there are no others, or it has to wait, or there is no memory */
+        auto *call = static_cast<RedisCall *>(ngx_queue_head(&collected_));
+
+        ngx_queue_remove(static_cast<ngx_queue_t *>(call));
+        call_count_--;
+
+        if (!send_alone(call)) {
+            call->reply(Answer::none(StoreError::kConnection));
+            delete call;
+        }
+    }
+}
+
+/* The first one and those that can go with it; nullptr if none can. */
+RedisBatch *RedisChannel::next_batch() noexcept
+{
+    ngx_queue_t *first = ngx_queue_head(&collected_);
+    RedisBatch *batch = nullptr;
+
+    for (ngx_queue_t *q = ngx_queue_next(first), *next;
+         q != ngx_queue_sentinel(&collected_)
+         && (batch == nullptr || batch->count < RedisBatch::kMaxCalls);
+         q = next)
+    {
+        auto *call = static_cast<RedisCall *>(q);
+
+        next = ngx_queue_next(q);
+
+        if (call->limit != static_cast<RedisCall *>(first)->limit) {
+            continue;
+        }
+
+        if (batch == nullptr) {
+            batch = new (std::nothrow) RedisBatch();
+
+            if (batch == nullptr) {
+                return nullptr;
+            }
+
+            ngx_queue_remove(first);
+            batch->calls[batch->count++] = static_cast<RedisCall *>(first);
+        }
+
+        ngx_queue_remove(q);
+        batch->calls[batch->count++] = call;
     }
 
-    call->channel = this;
-    ngx_queue_insert_tail(&calls_, static_cast<ngx_queue_t *>(call));
-    call_count_++;
+    return batch;
+}
 
-    return true;
+void RedisChannel::send_batch(RedisBatch *batch) noexcept
+{
+    char text[RedisBatch::kMaxSize];
+    size_t size = batch->write(text);
+
+    for (size_t i = 0; i < batch->count; i++) {
+        ngx_queue_insert_tail(&calls_,
+                              static_cast<ngx_queue_t *>(batch->calls[i]));
+    }
+
+    batch->channel = this;
+    batch->on_reply = on_batch_reply;
+
+    if (!connection_.send(batch, text, size)) {
+        on_batch_reply(batch, nullptr);
+    }
+}
+
+void RedisChannel::on_batch_reply(RedisCommand *command,
+                                  redisReply *reply) noexcept
+{
+    auto *batch = static_cast<RedisBatch *>(command);
+    RedisChannel *channel = batch->channel;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        ngx_queue_remove(static_cast<ngx_queue_t *>(batch->calls[i]));
+        channel->call_count_--;
+    }
+
+    channel->settle(batch, reply);
+    delete batch;
+}
+
+/* Each as if it had been asked alone; but what is wrong is said once. */
+void RedisChannel::settle(RedisBatch *batch, const redisReply *reply) noexcept
+{
+    std::string_view error;
+    Answer all = Answer::none(StoreError::kConnection);
+    uint32_t alone = 0;
+    bool has_failed = false;
+
+    if (reply != nullptr && reply->type == REDIS_REPLY_ERROR) {
+        error = text_of(reply);
+        all.error = to_store_error(classify_redis_error(error));
+
+    } else if (reply != nullptr) {
+        all.error = StoreError::kNonsense;
+        all.known = read_reply(reply, batch->count, &all, &alone);
+    }
+
+    for (size_t i = 0; i < batch->count; i++) {
+        RedisCall *call = batch->calls[i];
+        Answer answer = Answer::none(all.error);
+
+        answer.known = all.known;
+        answer.time_us = all.time_us;
+        answer.states[0] = all.states[i];
+
+        if (alone & uint32_t{1} << i) {
+            call->is_ordinary = false;
+
+            if (send(call)) {
+                continue;
+            }
+
+            answer = Answer::none(StoreError::kConnection);
+        }
+
+        if (!error.empty() && try_elsewhere(call, error)) {
+            continue;
+        }
+
+        deliver(call, answer);
+        delete call;
+        has_failed = has_failed || !answer.known;
+    }
+
+    if (has_failed && !error.empty()) {
+        report_error(error);
+
+    } else if (has_failed && all.error == StoreError::kNonsense) {
+        not_understood();
+    }
 }
 
 void RedisChannel::on_reply(RedisCommand *command, redisReply *reply) noexcept
@@ -527,11 +718,6 @@ void RedisChannel::on_reply(RedisCommand *command, redisReply *reply) noexcept
         }
 
         return;
-    }
-
-    if (reply != nullptr && reply->type != REDIS_REPLY_ERROR && !call->is_late)
-    {
-        channel->breaker_.succeeded();
     }
 
     channel->settle(call, reply);
@@ -573,12 +759,7 @@ void RedisChannel::settle(RedisCall *call, const redisReply *reply) noexcept
 {
     if (reply == nullptr) {
         /* the connection has said why it broke */
-        call->reply(Answer::none(StoreError::kConnection));
-
-        if (call->provisional != nullptr) {
-            take_back_uncertain(*call->provisional);
-        }
-
+        deliver(call, Answer::none(StoreError::kConnection));
         return;
     }
 
@@ -600,11 +781,29 @@ void RedisChannel::settle(RedisCall *call, const redisReply *reply) noexcept
     }
 
     if (!call->is_question) {
+        if (!call->is_late) {
+            breaker_.succeeded();
+        }
+
         return;
     }
 
     Answer answer = Answer::none(StoreError::kNonsense);
+
     answer.known = read_reply(reply, call->limits, &answer);
+    deliver(call, answer);
+
+    if (!answer.known) {
+        not_understood();
+    }
+}
+
+/* To whoever waits; and if nobody does, what is provisional is taken back. */
+void RedisChannel::deliver(RedisCall *call, const Answer &answer) noexcept
+{
+    if (answer.known && !call->is_late) {
+        breaker_.succeeded();
+    }
 
     if (answer.known && call->receiver == nullptr
         && call->provisional != nullptr) {
@@ -613,10 +812,17 @@ void RedisChannel::settle(RedisCall *call, const redisReply *reply) noexcept
 
     call->reply(answer);
 
-    if (!answer.known) {
-        connection_.fail(Trouble::kUnreachable,
-                         "its answer is not what the script returns");
+    if (answer.error == StoreError::kConnection && !answer.known
+        && call->provisional != nullptr)
+    {
+        take_back_uncertain(*call->provisional);
     }
+}
+
+void RedisChannel::not_understood() noexcept
+{
+    connection_.fail(Trouble::kUnreachable,
+                     "its answer is not what the script returns");
 }
 
 void RedisChannel::report_error(std::string_view error) noexcept

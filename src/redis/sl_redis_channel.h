@@ -2,8 +2,10 @@
  * One connection of a worker to one server, and the calls on their way over
  * it. Sees to it that nobody waits longer than `timeout`.
  *
- * Calls go out and are answered in order: what is taken back is taken back
- * after it was counted, and before anything asked later. What cannot be taken
+ * Ordinary questions of one turn of the event loop go out together, in as few
+ * commands as possible: that is what costs Redis least. All else goes out at
+ * once, after them. So what is taken back is taken back after it was counted,
+ * and before anything asked later. What cannot be taken
  * back because the server is away waits for its return.
  *
  * When it is away is known to all workers, by a breaker. One of them looks for
@@ -97,10 +99,18 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     void send_backlog() noexcept;
     void drop_questions() noexcept;
     bool send(RedisCall *call) noexcept;
+    bool send_alone(RedisCall *call) noexcept;
+    bool is_on_its_way(RedisCall *call, bool is_sent) noexcept;
+    void send_collected() noexcept;
+    void send_batch(RedisBatch *batch) noexcept;
+    RedisBatch *next_batch() noexcept;
+    void settle(RedisBatch *batch, const redisReply *reply) noexcept;
     void settle(RedisCall *call, const redisReply *reply) noexcept;
+    void deliver(RedisCall *call, const Answer &answer) noexcept;
     bool try_elsewhere(RedisCall *call, std::string_view error) noexcept;
     bool retry_with_script(RedisCall *call) noexcept;
     void report_error(std::string_view error) noexcept;
+    void not_understood() noexcept;
     bool is_stalled() const noexcept;
     bool drop_if_stalled() noexcept;
     void complain(std::string_view what) noexcept;
@@ -120,6 +130,9 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     void receive(const Answer &of_probe) noexcept override;
 
     static void on_reply(RedisCommand *command, redisReply *reply) noexcept;
+    static void on_batch_reply(RedisCommand *command,
+                               redisReply *reply) noexcept;
+    static void on_turn_end(ngx_event_t *ev) noexcept;
     static void on_timeout(ngx_event_t *ev) noexcept;
     static void on_recovery(ngx_event_t *ev) noexcept;
 
@@ -136,8 +149,14 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     /* While this worker is the one that probes. */
     Breaker::Ticket ticket_;
 
+    /* Calls that go out together at the end of this turn of the event loop. */
+    ngx_queue_t collected_;
+    ngx_event_t turn_end_;
+
     /* Calls without a reply yet, the oldest first. */
     ngx_queue_t calls_;
+
+    /* Both. */
     ngx_uint_t call_count_;
 
     /* Calls that take something back and wait for a connection, and those that
