@@ -18,6 +18,9 @@
 -- ARGV[1]   window
 -- ARGV[2]   max
 -- ARGV[2+i] the id of request i
+-- Then the numbers are returned as one string, eight bytes each, the lowest first:
+-- that is less to write and to read. (One alone that is no ordinary request after
+-- all is answered as others are.)
 --
 -- Returns three whole numbers for each limit, or request
 --   admits   0 if the limit has no room for this request, 1 if it has, 2 if it
@@ -41,7 +44,7 @@
 -- Every key lives as long as what is in it counts, at least: one window if that is
 -- a single request, else two. Two are enough until the oldest request leaves or is
 -- taken back, since all that is counted before that is counted within one window of
--- it: so only then the key's time has to be set anew.
+-- it. So its time is set anew with the second request, and whenever one leaves.
 --
 -- The ordinary request is dealt with first and on its own, because most are. What
 -- counts there: every redis.call, every function and table that is made, and every
@@ -58,65 +61,74 @@ local function keep_for(key, microseconds)
     redis.call('PEXPIRE', key, string.format('%d', microseconds / 1000 + 1000))
 end
 
+local count = #KEYS
+local is_short = count > 0 and #args == count + 2
 local window, max
 local ids               -- the argument before the first id
-local count = #KEYS
 
-if count > 0 and #args == count + 2 then
+if is_short then
     window, max, ids = args[1], args[2], 2
 elseif args[5] == '1' and args[6] == '0' and args[7] == '' and args[1] == '' and not args[8] then
     window, max, ids = args[3], args[4], 1
 end
 
 if ids then
-    local reply = { 0, 0, 0, now }
+    local call, pack = redis.call, struct.pack
+    local reply = {}
+    local admits, used, wait
 
     window = tonumber(window)
     max = tonumber(max)
 
     for i = 1, count do
         local key = KEYS[i]
-        local admits, used, wait = -1, 0, 0
+
+        admits, used, wait = -1, 0, 0
 
         -- one key that is no sorted set must not fail the others' requests
         local entry = redis.pcall('ZRANGE', key, '0', '0', 'WITHSCORES')
         local first = entry[2]
         local leaves = first and first + window - now
-        local trimmed
+        local is_renewed
 
         if leaves and leaves <= 0 and first ~= '0' then
-            redis.call('ZREMRANGEBYSCORE', key, '(0', now - window)
-            first = redis.call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
+            call('ZREMRANGEBYSCORE', key, '(0', now - window)
+            first = call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
             leaves = first and first + window - now
-            trimmed = true
+            if first then
+                keep_for(key, 2 * window)
+                is_renewed = true
+            end
         end
 
         -- scored 0 is no request, but the sum of what costs exceed 1
         if first ~= '0' and not entry.err then
-            used = first and redis.call('ZCARD', key) or 0
+            used = first and call('ZCARD', key) or 0
 
             if used < max then
-                redis.call('ZADD', key, now_text, args[ids + i])
-                if used < 2 or trimmed then
-                    keep_for(key, used == 0 and window or 2 * window)
+                call('ZADD', key, now_text, args[ids + i])
+                if used == 0 then
+                    keep_for(key, window)
+                elseif used == 1 and not is_renewed then
+                    keep_for(key, 2 * window)
                 end
                 admits, used, wait = 2, used + 1, leaves and leaves < window and leaves or window
             elseif used == max then
                 admits, wait = 0, leaves
             else
                 local rank = used - max
-                admits, wait = 0, redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')[2] + window - now
+                admits, wait = 0, call('ZRANGE', key, rank, rank, 'WITHSCORES')[2] + window - now
             end
         end
 
-        reply[3 * i - 2] = admits
-        reply[3 * i - 1] = used
-        reply[3 * i] = wait
+        reply[i] = pack('<i8i8i8', admits, used, wait)
     end
 
-    if count > 1 or reply[1] >= 0 then
-        reply[3 * count + 1] = now
-        return reply
+    if is_short and (count > 1 or admits >= 0) then
+        reply[count + 1] = pack('<i8', now)
+        return table.concat(reply)
+    elseif admits >= 0 then
+        return { admits, used, wait, now }
     end
 
     args = { '', args[ids + 1], window, max, 1, '0', '' }
@@ -212,6 +224,9 @@ for i, key in ipairs(KEYS) do
             redis.call('ZREMRANGEBYSCORE', key, '(0', now - window)
             local rank = surplus > 0 and 1 or 0
             oldest = tonumber(redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')[2])
+            if oldest then
+                keep_for(key, 2 * window)
+            end
         end
 
         if oldest then

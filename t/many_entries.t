@@ -46,10 +46,13 @@ sub redis_time {
         is +(get($nginx->port, $path))[0], $status, "$path: $status";
         $redis->cli('CONFIG', 'RESETSTAT');
         system "wrk -t1 -c16 -d1s 'http://127.0.0.1:${\ $nginx->port}$path' > $redis->{dir}/wrk 2>&1";
-        my ($calls, $us) = $redis->cli('INFO', 'commandstats') =~ /^cmdstat_evalsha:calls=(\d+),usec=(\d+)/m
+        my ($us) = $redis->cli('INFO', 'commandstats') =~ /^cmdstat_evalsha:calls=\d+,usec=(\d+)/m
             or die 'no checks were made';
-        cmp_ok $calls, '>', 200, "$calls checks";
-        my $each = $us / $calls;
+
+        # several checks may be one call
+        my ($checks) = do { local @ARGV = "$redis->{dir}/wrk"; join '', <> } =~ /(\d+) requests in/;
+        cmp_ok $checks, '>', 200, "$checks checks";
+        my $each = $us / $checks;
         $best = $each if !defined $best || $each < $best;
     }
 

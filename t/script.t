@@ -375,9 +375,10 @@ sub ask_short {
     my @ids = map { $requests[2 * $_ + 1] } 0 .. $#requests / 2;
     my $answer = redis('EVAL', $steered, scalar @keys, @keys, $window, $max, @ids,
         sprintf '%d:%d', $now / 1000000, $now % 1000000);
-    return $answer unless ref $answer;
-    return 'another time' if pop @$answer != $now;
-    return map { [ splice @$answer, 0, 3 ] } @keys;
+    return $answer if $answer =~ /^error/;
+    my @numbers = ref $answer ? @$answer : unpack 'q<*', $answer;
+    return 'another time' if pop @numbers != $now;
+    return map { [ splice @numbers, 0, 3 ] } @keys;
 }
 
 subtest 'an ordinary request may be asked about in a shorter form' => sub {

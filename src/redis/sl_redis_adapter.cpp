@@ -251,6 +251,16 @@ bool attach_to_event_loop(
     return true;
 }
 
+void write_waiting_output(redisAsyncContext *ac) noexcept
+{
+    ngx_event_t *wev = static_cast<Adapter *>(ac->ev.data)->c->write;
+
+    if (wev->posted) {
+        ngx_delete_posted_event(wev);
+        on_writable(wev);
+    }
+}
+
 void read_waiting_input(redisAsyncContext *ac) noexcept
 {
     if ((ac->c.flags & REDIS_CONNECTED) && has_input(ac)) {

@@ -33,4 +33,8 @@ bool attach_to_event_loop(
  */
 void read_waiting_input(redisAsyncContext *ac) noexcept;
 
+/* Writes what waits for the end of this turn of the event loop, now. As above.
+ */
+void write_waiting_output(redisAsyncContext *ac) noexcept;
+
 }  // namespace sl

@@ -201,6 +201,52 @@ void RedisCall::stop_timer() noexcept
     }
 }
 
+/* ---- replies ---- */
+
+namespace {
+
+bool read_array(const redisReply *reply, size_t count, int64_t *numbers)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != count) {
+        return false;
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
+            return false;
+        }
+
+        numbers[i] = reply->element[i]->integer;
+    }
+
+    return true;
+}
+
+/* Eight bytes each, the lowest first. */
+bool read_packed(const redisReply *reply, size_t count, int64_t *numbers)
+{
+    std::string_view text =
+        reply->type == REDIS_REPLY_STRING ? text_of(reply) : "";
+
+    if (text.size() != count * 8) {
+        return false;
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t number = 0;
+
+        for (size_t byte = 8; byte > 0; byte--) {
+            number = number << 8 | static_cast<uint8_t>(text[i * 8 + byte - 1]);
+        }
+
+        numbers[i] = static_cast<int64_t>(number);
+    }
+
+    return true;
+}
+
+}  // namespace
+
 /* ---- several in one ---- */
 
 size_t RedisBatch::write(char (&text)[kMaxSize]) const noexcept
@@ -228,19 +274,11 @@ bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
                 uint32_t *alone) noexcept
 {
     int64_t numbers[numbers_in_answer(kMaxLimits)];
+    size_t count = numbers_in_answer(limits);
 
-    if (reply->type != REDIS_REPLY_ARRAY
-        || reply->elements != numbers_in_answer(limits))
-    {
+    if (!read_packed(reply, count, numbers)
+        && !read_array(reply, count, numbers)) {
         return false;
-    }
-
-    for (size_t i = 0; i < reply->elements; i++) {
-        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
-            return false;
-        }
-
-        numbers[i] = reply->element[i]->integer;
     }
 
     for (size_t i = 0; alone != nullptr && i < limits; i++) {
@@ -252,7 +290,7 @@ bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
         }
     }
 
-    return read_answer(numbers, reply->elements, limits, answer->states,
+    return read_answer(numbers, count, limits, answer->states,
                        &answer->time_us);
 }
 

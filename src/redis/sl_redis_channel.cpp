@@ -16,6 +16,9 @@ namespace {
  */
 constexpr ngx_uint_t kMaxCalls = 10000;
 
+/* So many questions of one turn of the event loop do not wait for its end. */
+constexpr ngx_uint_t kEnoughToSend = RedisBatch::kMaxCalls;
+
 /* What waits for Redis to come back is bounded, too. */
 constexpr ngx_uint_t kMaxBacklog = 10000;
 
@@ -101,8 +104,9 @@ RedisChannel::RedisChannel(const RedisSettings &settings, const ngx_str_t &name,
                            StoreMetrics &metrics, RedisRouter &router) noexcept
     : settings_(settings), name_(name), router_(router), breaker_(breaker),
       metrics_(metrics), connection_(settings, locator, *this), recovery_(),
-      ticket_(0), collected_(), turn_end_(), calls_(), call_count_(0),
-      backlog_(), backlog_count_(0), silent_failures_(0), complained_at_(0)
+      ticket_(0), collected_(), collected_count_(0), turn_end_(), calls_(),
+      call_count_(0), backlog_(), backlog_count_(0), silent_failures_(0),
+      complained_at_(0)
 {
     ngx_queue_init(&collected_);
     ngx_queue_init(&calls_);
@@ -168,6 +172,12 @@ PendingQuestion *RedisChannel::ask(RedisCall *call, AnswerReceiver &receiver,
                                    StoreError *error) noexcept
 {
     bool is_full = call_count_ >= kMaxCalls;
+
+    /* so that the server has something to do while this worker goes on */
+    if (collected_count_ >= kEnoughToSend) {
+        send_collected();
+        connection_.write_waiting_output();
+    }
 
     if (is_full || !send(call)) {
         delete call;
@@ -502,6 +512,7 @@ bool RedisChannel::send(RedisCall *call) noexcept
     }
 
     ngx_queue_insert_tail(&collected_, static_cast<ngx_queue_t *>(call));
+    collected_count_++;
 
     if (!turn_end_.posted) {
         ngx_post_event(&turn_end_, &ngx_posted_events);
@@ -552,6 +563,8 @@ void RedisChannel::on_turn_end(ngx_event_t *ev) noexcept
 
 void RedisChannel::send_collected() noexcept
 {
+    collected_count_ = 0;
+
     while (!ngx_queue_empty(&collected_)) {
         RedisBatch *batch = connection_.is_locating() ? nullptr : next_batch();
 
@@ -573,38 +586,38 @@ void RedisChannel::send_collected() noexcept
     }
 }
 
+/* The next one that has the same limit; nullptr: there is none. */
+RedisCall *RedisChannel::next_alike(RedisCall *call) noexcept
+{
+    ngx_queue_t *next = ngx_queue_next(static_cast<ngx_queue_t *>(call));
+
+    for (; next != ngx_queue_sentinel(&collected_); next = ngx_queue_next(next))
+    {
+        if (static_cast<RedisCall *>(next)->limit == call->limit) {
+            return static_cast<RedisCall *>(next);
+        }
+    }
+
+    return nullptr;
+}
+
 /* The first one and those that can go with it; nullptr if none can. */
 RedisBatch *RedisChannel::next_batch() noexcept
 {
-    ngx_queue_t *first = ngx_queue_head(&collected_);
-    RedisBatch *batch = nullptr;
+    auto *call = static_cast<RedisCall *>(ngx_queue_head(&collected_));
+    RedisBatch *batch =
+        next_alike(call) != nullptr ? new (std::nothrow) RedisBatch() : nullptr;
 
-    for (ngx_queue_t *q = ngx_queue_next(first), *next;
-         q != ngx_queue_sentinel(&collected_)
-         && (batch == nullptr || batch->count < RedisBatch::kMaxCalls);
-         q = next)
-    {
-        auto *call = static_cast<RedisCall *>(q);
+    if (batch == nullptr) {
+        return nullptr;
+    }
 
-        next = ngx_queue_next(q);
+    while (call != nullptr && batch->count < RedisBatch::kMaxCalls) {
+        RedisCall *next = next_alike(call);
 
-        if (call->limit != static_cast<RedisCall *>(first)->limit) {
-            continue;
-        }
-
-        if (batch == nullptr) {
-            batch = new (std::nothrow) RedisBatch();
-
-            if (batch == nullptr) {
-                return nullptr;
-            }
-
-            ngx_queue_remove(first);
-            batch->calls[batch->count++] = static_cast<RedisCall *>(first);
-        }
-
-        ngx_queue_remove(q);
+        ngx_queue_remove(static_cast<ngx_queue_t *>(call));
         batch->calls[batch->count++] = call;
+        call = next;
     }
 
     return batch;

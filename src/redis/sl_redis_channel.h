@@ -104,6 +104,7 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     void send_collected() noexcept;
     void send_batch(RedisBatch *batch) noexcept;
     RedisBatch *next_batch() noexcept;
+    RedisCall *next_alike(RedisCall *call) noexcept;
     void settle(RedisBatch *batch, const redisReply *reply) noexcept;
     void settle(RedisCall *call, const redisReply *reply) noexcept;
     void deliver(RedisCall *call, const Answer &answer) noexcept;
@@ -151,6 +152,7 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
 
     /* Calls that go out together at the end of this turn of the event loop. */
     ngx_queue_t collected_;
+    ngx_uint_t collected_count_;
     ngx_event_t turn_end_;
 
     /* Calls without a reply yet, the oldest first. */

@@ -50,10 +50,20 @@ class CommandWriter {
   private:
     static constexpr std::string_view kLineEnd = "\r\n";
 
+    /* Most are small. */
     void add_size(char mark, size_t size) noexcept
     {
         *end_++ = mark;
-        end_ = write_number(end_, static_cast<int64_t>(size));
+
+        if (size < 10) {
+            *end_++ = static_cast<char>('0' + size);
+        } else if (size < 100) {
+            *end_++ = static_cast<char>('0' + size / 10);
+            *end_++ = static_cast<char>('0' + size % 10);
+        } else {
+            end_ = write_number(end_, static_cast<int64_t>(size));
+        }
+
         add_raw(kLineEnd);
     }
 

@@ -80,6 +80,13 @@ void RedisConnection::read_waiting_input() noexcept
     }
 }
 
+void RedisConnection::write_waiting_output() noexcept
+{
+    if (ac_ != nullptr) {
+        sl::write_waiting_output(ac_);
+    }
+}
+
 bool RedisConnection::leads_to(const RedisEndpoint &endpoint) const noexcept
 {
     return endpoint.port == port_ && view(endpoint.host) == host_;

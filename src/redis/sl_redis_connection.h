@@ -93,6 +93,9 @@ class RedisConnection final : private LocatorUser {
     /* Delivers the replies that are there already; see the adapter. */
     void read_waiting_input() noexcept;
 
+    /* Sends what is queued, before the end of this turn; see the adapter. */
+    void write_waiting_output() noexcept;
+
     /* Loads the script (again); commands sent from now on will find it. */
     bool send_script() noexcept;
 

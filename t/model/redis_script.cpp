@@ -166,6 +166,20 @@ std::vector<int64_t> numbers_of(const redisReply &reply)
         numbers.push_back(reply.integer);
     }
 
+    /* eight bytes each, the lowest first */
+    if (reply.type == REDIS_REPLY_STRING) {
+        for (size_t i = 0; i + 8 <= reply.len; i += 8) {
+            uint64_t number = 0;
+
+            for (size_t byte = 8; byte > 0; byte--) {
+                number =
+                    number << 8 | static_cast<uint8_t>(reply.str[i + byte - 1]);
+            }
+
+            numbers.push_back(static_cast<int64_t>(number));
+        }
+    }
+
     if (reply.type == REDIS_REPLY_ARRAY) {
         for (size_t i = 0; i < reply.elements; i++) {
             if (reply.element[i]->type != REDIS_REPLY_INTEGER) {
