@@ -71,10 +71,11 @@ def of_redis(module, requests):
     """Of the two scripts, called as the module and the peer do."""
     with Redis(under=VALGRIND) as redis:
         with Nginx(module, redis) as nginx:
-            calls = {"common": scripts.common_call(redis), "module": scripts.module_call(nginx, redis)}
+            calls = scripts.all_calls(nginx, redis)
 
-        def send(call):
-            return lambda n: scripts.benchmark(redis, call, n, "-c", "1", "-P", "16")
+        def send(call, per_call):
+            return lambda n: scripts.benchmark(redis, call, n // per_call, "-c", "1", "-P",
+                                               str(scripts.PIPELINED // per_call))
 
-        return {name: profile(redis, number, requests, send(call))
+        return {name: profile(redis, number, requests, send(*call))
                 for number, (name, call) in enumerate(calls.items(), start=1)}

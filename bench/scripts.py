@@ -10,6 +10,9 @@ import urllib.request
 from servers import BENCH, output_of
 
 CLIENTS = 10000
+# requests under way at a time, and of these in one call: with 32 connections it is six to eight
+PIPELINED = 16
+BATCH = 8
 # redis-benchmark puts twelve digits in its place
 RANDOM = "__rand_int__"
 RANDOM_ID = f"01890a5d-ac96-774b-8cce-{RANDOM}"
@@ -43,17 +46,30 @@ def module_call(nginx, redis):
         monitor.wait()
 
 
+def together(call, count):
+    """As many requests in one call, as the module asks about those that come at a time."""
+    name, digest, _, key, window, most, request_id = call
+    return [name, digest, str(count), *[key] * count, window, most, *[request_id] * count]
+
+
+def all_calls(nginx, redis):
+    """By name: a call, and how many requests it is about."""
+    module = module_call(nginx, redis)
+    return {"common": (common_call(redis), 1), "module": (module, 1),
+            "module_batch": (together(module, BATCH), BATCH)}
+
+
 def benchmark(redis, call, requests, *options):
     output = output_of("redis-benchmark", "-p", str(redis.port), "-n", str(requests), "-r", str(CLIENTS),
                        "--csv", *options, *call)
     return next(csv.DictReader(io.StringIO(output)))
 
 
-def pipelined(redis, call, requests):
-    """µs of Redis's CPU per call, and bytes it needs for what was counted by one."""
+def pipelined(redis, call, per_call, requests):
+    """µs of Redis's CPU per request, and bytes it needs for what was counted by one."""
     redis.flush()
     memory, cpu = redis.used_memory(), redis.cpu_us()
-    benchmark(redis, call, requests, "-P", "16")
+    benchmark(redis, call, requests // per_call, "-P", str(PIPELINED // per_call))
     return {"redis_us": (redis.cpu_us() - cpu) / requests,
             "bytes": (redis.used_memory() - memory) / requests}
 

@@ -111,10 +111,10 @@ def script_cost(bench):
     """Ours and the one that others begin with, pipelined."""
     bench.note("scripts, pipelined")
     with bench.nginx() as nginx:
-        calls = {"common": scripts.common_call(bench.redis),
-                 "module": scripts.module_call(nginx, bench.redis)}
+        calls = scripts.all_calls(nginx, bench.redis)
 
-    return [{name: scripts.pipelined(bench.redis, call, 50_000) for name, call in calls.items()}
+    return [{name: scripts.pipelined(bench.redis, call, per_call, 50_000)
+             for name, (call, per_call) in calls.items()}
             for _ in range(ROUNDS)]
 
 
