@@ -351,7 +351,7 @@ bool Check::recall_refusals(int64_t max_age_us) noexcept
         AppliedLimit &asked = applied()[question_[i]];
 
         recalled[i] =
-            remembers_refusals(asked)
+            remembers_refusals(asked) && may_have_refused(asked)
                 ? table->recall(to_query(asked), max_age_us, &states[i])
                 : Recalled::kNothing;
 
@@ -372,6 +372,14 @@ bool Check::recall_refusals(int64_t max_age_us) noexcept
     }
 
     return true;
+}
+
+/* Without a look into the table, which takes a lock. */
+bool Check::may_have_refused(const AppliedLimit &applied) const noexcept
+{
+    const ZoneMetrics *metrics = applied.limit->zone->metrics;
+
+    return metrics == nullptr || metrics->may_have_refused(started_us_);
 }
 
 bool Check::remembers_refusals(const AppliedLimit &applied) const noexcept
@@ -473,6 +481,13 @@ void Check::remember(const AppliedLimit &answered) noexcept
     SharedTable *table = main_conf(r_)->table;
 
     if (!answered.verdict.state.admits) {
+        ZoneMetrics *metrics = answered.limit->zone->metrics;
+
+        if (metrics != nullptr) {
+            metrics->refused_until(started_us_
+                                   + answered.verdict.state.wait_us);
+        }
+
         table->remember(to_query(answered), answered.verdict.state,
                         started_us_);
 

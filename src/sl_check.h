@@ -133,6 +133,7 @@ class Check final : public AnswerReceiver {
     bool has_failed(const Store *store) const noexcept;
     Query question(const Store &to) noexcept;
     bool remembers_refusals(const AppliedLimit &applied) const noexcept;
+    bool may_have_refused(const AppliedLimit &applied) const noexcept;
     bool recall_refusals(int64_t max_age_us) noexcept;
     void conclude(const Answer &answer, bool has_waited) noexcept;
     void do_without_store() noexcept;
