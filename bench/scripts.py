@@ -48,8 +48,8 @@ def module_call(nginx, redis):
 
 def together(call, count):
     """As many requests in one call, as the module asks about those that come at a time."""
-    name, digest, _, key, window, most, request_id = call
-    return [name, digest, str(count), *[key] * count, window, most, *[request_id] * count]
+    name, digest, _, key, *limit, request_id = call
+    return [name, digest, str(count), *[key] * count, *limit, *[request_id] * count]
 
 
 def all_calls(nginx, redis):

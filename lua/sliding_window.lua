@@ -12,17 +12,16 @@
 --             are counted as wholes
 --   rule      'd' in it: requests that the limit refuses count, too
 --             'n' in it: it never keeps a request from passing (a dry run)
--- Ordinary requests, with one limit that is a log, a cost of 1 and no rule, may be
--- asked about in a shorter form, and several that have the same limit at once:
--- KEYS[i]   the set of request i
--- ARGV[1]   window
--- ARGV[2]   max
--- ARGV[2+i] the id of request i
+-- Ordinary requests, whose limits are logs with a cost of 1 and no rule, may be asked
+-- about in a shorter form, and several that have the same limits at once:
+-- KEYS      the sets of the first request, then of the second …
+-- ARGV[1]   '/' and how many limits a request has
+-- ARGV[2…]  window and max of each limit, then the ids of the requests
 -- Then the numbers are returned as one string, eight bytes each, the lowest first:
 -- that is less to write and to read. (One alone that is no ordinary request after
 -- all is answered as others are.)
 --
--- Returns three whole numbers for each limit, or request
+-- Returns three whole numbers for each limit, of each request
 --   admits   0 if the limit has no room for this request, 1 if it has, 2 if it
 --            has and the request was counted; -1 if it is no ordinary one after
 --            all and has to be asked about alone (only of several in one call)
@@ -61,77 +60,102 @@ local function keep_for(key, microseconds)
     redis.call('PEXPIRE', key, string.format('%d', microseconds / 1000 + 1000))
 end
 
-local count = #KEYS
-local is_short = count > 0 and #args == count + 2
-local window, max
-local ids               -- the argument before the first id
+local limits            -- of an ordinary request
 
-if is_short then
-    window, max, ids = args[1], args[2], 2
-elseif args[5] == '1' and args[6] == '0' and args[7] == '' and args[1] == '' and not args[8] then
-    window, max, ids = args[3], args[4], 1
+if string.sub(args[1], 1, 1) == '/' then
+    limits = tonumber(string.sub(args[1], 2))
+elseif args[1] == '' and args[5] == '1' and args[6] == '0' and args[7] == '' and not args[8] then
+    limits = 1
+    args = { '', args[3], args[4], args[2] }
 end
 
-if ids then
+if limits then
     local call, pack = redis.call, struct.pack
+    local first_id = 2 * limits + 1
+    local requests = #args - first_id
     local reply = {}
-    local admits, used, wait
+    local windows, maxes = {}, {}
+    local used, leaves, is_renewed = {}, {}, {}
+    local is_ordinary, is_admitted
 
-    window = tonumber(window)
-    max = tonumber(max)
+    for l = 1, limits do
+        windows[l], maxes[l] = tonumber(args[2 * l]), tonumber(args[2 * l + 1])
+    end
 
-    for i = 1, count do
-        local key = KEYS[i]
+    for r = 1, requests do
+        local before = (r - 1) * limits     -- its keys are behind so many others
 
-        admits, used, wait = -1, 0, 0
+        is_ordinary, is_admitted = true, true
 
-        -- one key that is no sorted set must not fail the others' requests
-        local entry = redis.pcall('ZRANGE', key, '0', '0', 'WITHSCORES')
-        local first = entry[2]
-        local leaves = first and first + window - now
-        local is_renewed
+        for l = 1, limits do
+            local key, window = KEYS[before + l], windows[l]
 
-        if leaves and leaves <= 0 and first ~= '0' then
-            call('ZREMRANGEBYSCORE', key, '(0', now - window)
-            first = call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
-            leaves = first and first + window - now
-            if first then
-                keep_for(key, 2 * window)
-                is_renewed = true
+            -- one key that is no sorted set must not fail the others' requests
+            local entry = redis.pcall('ZRANGE', key, '0', '0', 'WITHSCORES')
+            local first = entry[2]
+            local rest = first and first + window - now
+
+            is_renewed[l] = nil
+
+            if rest and rest <= 0 and first ~= '0' then
+                call('ZREMRANGEBYSCORE', key, '(0', now - window)
+                first = call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
+                rest = first and first + window - now
+                if first then
+                    keep_for(key, 2 * window)
+                    is_renewed[l] = true
+                end
             end
+
+            -- scored 0 is no request, but the sum of what costs exceed 1
+            if first == '0' or entry.err then
+                is_ordinary = false
+                break
+            end
+
+            used[l] = first and call('ZCARD', key) or 0
+            leaves[l] = rest
+            is_admitted = is_admitted and used[l] < maxes[l]
         end
 
-        -- scored 0 is no request, but the sum of what costs exceed 1
-        if first ~= '0' and not entry.err then
-            used = first and call('ZCARD', key) or 0
+        for l = 1, limits do
+            local key, window, max = KEYS[before + l], windows[l], maxes[l]
+            local count, rest = used[l], leaves[l]
 
-            if used < max then
-                call('ZADD', key, now_text, args[ids + i])
-                if used == 0 then
+            if not is_ordinary then
+                reply[before + l] = pack('<i8i8i8', -1, 0, 0)
+            elseif is_admitted then
+                call('ZADD', key, now_text, args[first_id + r])
+                if count == 0 then
                     keep_for(key, window)
-                elseif used == 1 and not is_renewed then
+                elseif count == 1 and not is_renewed[l] then
                     keep_for(key, 2 * window)
                 end
-                admits, used, wait = 2, used + 1, leaves and leaves < window and leaves or window
-            elseif used == max then
-                admits, wait = 0, leaves
+                reply[before + l] = pack('<i8i8i8', 2, count + 1, rest and rest < window and rest or window)
             else
-                local rank = used - max
-                admits, wait = 0, call('ZRANGE', key, rank, rank, 'WITHSCORES')[2] + window - now
+                if count > max then
+                    local rank = count - max
+                    rest = call('ZRANGE', key, rank, rank, 'WITHSCORES')[2] + window - now
+                end
+                reply[before + l] = pack('<i8i8i8', count < max and 1 or 0, count, rest or 0)
             end
         end
-
-        reply[i] = pack('<i8i8i8', admits, used, wait)
     end
 
-    if is_short and (count > 1 or admits >= 0) then
-        reply[count + 1] = pack('<i8', now)
+    if ARGV[1] ~= '' and (requests > 1 or is_ordinary) then
+        reply[#reply + 1] = pack('<i8', now)
         return table.concat(reply)
-    elseif admits >= 0 then
-        return { admits, used, wait, now }
+    elseif is_ordinary then
+        local admits, count, rest = struct.unpack('<i8i8i8', reply[1])
+        return { admits, count, rest, now }
     end
 
-    args = { '', args[ids + 1], window, max, 1, '0', '' }
+    local all = { '', args[first_id + 1] }
+    for l = 1, limits do
+        all[5 * l - 2], all[5 * l - 1] = args[2 * l], args[2 * l + 1]
+        all[5 * l], all[5 * l + 1], all[5 * l + 2] = 1, '0', ''
+    end
+    args = all
 end
 
 local id = args[2]

@@ -23,6 +23,12 @@ my $nginx = start_nginx(<<"END", http => <<"HTTP");
         sliding_limit zone=other max=100 window=60s key=\$arg_k;
         empty_gif;
     }
+    location /both {
+        sliding_limit zone=roomy max=100 window=600s key=\$arg_k;
+        sliding_limit zone=tight max=5 window=600s key=\$arg_k;
+        sliding_limit_deny_cache off;
+        empty_gif;
+    }
     location /login {
         sliding_limit zone=login max=100 window=600s key=\$arg_k count_status=401;
         proxy_pass http://127.0.0.1:$app/\$arg_status;
@@ -112,6 +118,15 @@ subtest 'different limits at the same time' => sub {
     is lefts(@answers), join(' ', (99, 4, 99) x 8), 'each by its own';
     is join(' ', map { my $zone = $_; map { size_of($zone, "mixed$_") } 1 .. 8 } qw(wide five one other)),
         join(' ', (1) x 32), 'counted once in each zone';
+};
+
+subtest 'requests with several limits go together, too' => sub {
+    my @answers;
+    my $calls = calls_of { @answers = at_once(('/both?k=pair') x 12, map { "/both?k=pair$_" } 1 .. 4) };
+    is join(' ', sort split / /, statuses(@answers)), join(' ', ('PASSED') x 9, ('REJECTED') x 7),
+        'all or nothing, for each';
+    is size_of('tight', 'pair') . ' ' . size_of('roomy', 'pair'), '5 5', 'what one limit refuses the other does not count';
+    cmp_ok $calls, '<=', 6, "16 questions about 32 limits in $calls calls";
 };
 
 subtest 'one that costs more is asked about alone' => sub {

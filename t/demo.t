@@ -96,11 +96,15 @@ for my $signal ('INT', 'TERM') {
         ok try_command('redis-cli .* shutdown'), 'Redis is stopped';
         is statuses('127.0.0.3', '/', 8), join(' ', (200) x 8), 'then all pass';
         is statuses('127.0.0.3', '/login', 4), '200 200 200 429', 'but at /login';
-        is metric('store_breakers_open{store="default"}'), 1, 'which can be seen';
+        wait_until { metric('store_breakers_open{store="default"}') == 1 } 20, 'the breaker';
+        pass 'which can be seen';
 
         ok try_command('redis-server '), 'Redis is started again';
         wait_until { metric('store_breakers_open{store="default"}') == 0 } 20, 'Redis';
-        is statuses('127.0.0.4', '/', 6), '200 200 200 200 200 429', 'and counts again';
+        # until both workers have connected
+        my $client = 4;
+        wait_until { statuses('127.0.0.' . $client++, '/', 6) eq '200 200 200 200 200 429' } 20, 'it to count';
+        pass 'and counts again';
     }
     else {
         ok kill('STOP', redis_pid()), 'Redis is paused';

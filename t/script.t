@@ -373,7 +373,7 @@ sub ask_short {
     my ($now, $window, $max, @requests) = @_;
     my @keys = map { $requests[2 * $_] } 0 .. $#requests / 2;
     my @ids = map { $requests[2 * $_ + 1] } 0 .. $#requests / 2;
-    my $answer = redis('EVAL', $steered, scalar @keys, @keys, $window, $max, @ids,
+    my $answer = redis('EVAL', $steered, scalar @keys, @keys, '/1', $window, $max, @ids,
         sprintf '%d:%d', $now / 1000000, $now % 1000000);
     return $answer if $answer =~ /^error/;
     my @numbers = ref $answer ? @$answer : unpack 'q<*', $answer;

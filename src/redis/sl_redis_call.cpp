@@ -1,5 +1,6 @@
 #include "sl_redis_call.h"
 
+#include <algorithm>
 #include <new>
 
 #include "sl_redis_command.h"
@@ -34,10 +35,28 @@ constexpr size_t kMaxCommand =
 /* What most requests are; the script takes a shorter form of it. */
 bool are_ordinary(const ScriptArgs &args)
 {
-    const ScriptLimit &limit = args.limits[0];
+    if (args.count == 0 || args.time_us != ScriptArgs::kAsk) {
+        return false;
+    }
 
-    return args.count == 1 && args.time_us == ScriptArgs::kAsk
-           && limit.cost == 1 && limit.buckets == 0 && *limit.rule == '\0';
+    return std::all_of(
+        args.limits, args.limits + args.count, [](const ScriptLimit &limit) {
+            return limit.cost == 1 && limit.buckets == 0 && *limit.rule == '\0';
+        });
+}
+
+/* How many limits, and what each of them is. */
+void add_limits(const ScriptArgs &args, CommandWriter *command)
+{
+    char count[1 + kMaxDigits] = {'/'};
+    char *end = write_number(count + 1, static_cast<int64_t>(args.count));
+
+    command->add({count, static_cast<size_t>(end - count)});
+
+    for (size_t i = 0; i < args.count; i++) {
+        command->add(args.limits[i].window_us);
+        command->add(args.limits[i].max);
+    }
 }
 
 void add_arguments(const ScriptArgs &args, CommandWriter *command)
@@ -106,7 +125,7 @@ RedisCall *RedisCall::create(const ScriptArgs &args) noexcept
     char text[kMaxCommand];
     bool ordinary = are_ordinary(args);
     CommandWriter command(text,
-                          3 + args.count + (ordinary ? 3 : 2 + 5 * args.count));
+                          3 + args.count + 2 + args.count * (ordinary ? 2 : 5));
 
     command.add("EVALSHA");
     command.add(script_sha());
@@ -122,8 +141,7 @@ RedisCall *RedisCall::create(const ScriptArgs &args) noexcept
     size_t id_at = limit_at;
 
     if (ordinary) {
-        command.add(args.limits[0].window_us);
-        command.add(args.limits[0].max);
+        add_limits(args, &command);
         id_at = command.size();
         command.add(args.id);
     } else {
@@ -144,8 +162,8 @@ RedisCall *RedisCall::create(const ScriptArgs &args) noexcept
     ngx_memcpy(call->command, text, call->size);
 
     call->is_ordinary = ordinary;
-    call->key = {call->command + key_at, limit_at - key_at};
-    call->limit = {call->command + limit_at, id_at - limit_at};
+    call->keys = {call->command + key_at, limit_at - key_at};
+    call->shared = {call->command + limit_at, id_at - limit_at};
     call->id = {call->command + id_at, call->size - id_at};
 
     call->slot = args.slot;
@@ -251,17 +269,18 @@ bool read_packed(const redisReply *reply, size_t count, int64_t *numbers)
 
 size_t RedisBatch::write(char (&text)[kMaxSize]) const noexcept
 {
-    CommandWriter command(text, 3 + count + 2 + count);
+    size_t limits = calls[0]->limits;
+    CommandWriter command(text, 3 + count * limits + 1 + 2 * limits + count);
 
     command.add("EVALSHA");
     command.add(script_sha());
-    command.add(static_cast<int64_t>(count));
+    command.add(static_cast<int64_t>(count * limits));
 
     for (size_t i = 0; i < count; i++) {
-        command.add_raw(calls[i]->key);
+        command.add_raw(calls[i]->keys);
     }
 
-    command.add_raw(calls[0]->limit);
+    command.add_raw(calls[0]->shared);
 
     for (size_t i = 0; i < count; i++) {
         command.add_raw(calls[i]->id);

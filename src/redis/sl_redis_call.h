@@ -109,11 +109,11 @@ struct RedisCall final : RedisCommand, PendingQuestion, ngx_queue_t {
     char *command;
     size_t size;
 
-    /* It can be asked together with others that have the same limit: these are
+    /* It can be asked together with others that have the same limits: these are
      * the words of the command that are its own, and those it shares. */
     bool is_ordinary;
-    std::string_view key;
-    std::string_view limit;
+    std::string_view keys;
+    std::string_view shared;
     std::string_view id;
 
     /* As ScriptArgs has it. */
@@ -145,13 +145,14 @@ struct RedisCall final : RedisCommand, PendingQuestion, ngx_queue_t {
     void stop_timer() noexcept;
 };
 
-/* Ordinary calls with the same limit, asked in one command. */
+/* Ordinary calls with the same limits, asked in one command. */
 struct RedisBatch final : RedisCommand {
+    /* Of one limit; of fewer calls if they have more: an answer has no room. */
     static constexpr size_t kMaxCalls = kMaxLimits;
 
-    /* Room for the command. */
+    /* Room for the command: for all their keys and ids, and the limits. */
     static constexpr size_t kMaxSize =
-        kMaxCalls * (sizeof(RedisKey::data) + kUuidSize + 2 * 32) + 256;
+        kMaxCalls * (sizeof(RedisKey::data) + kUuidSize + 4 * 32) + 256;
 
     RedisChannel *channel;
     RedisCall *calls[kMaxCalls];

@@ -586,14 +586,14 @@ void RedisChannel::send_collected() noexcept
     }
 }
 
-/* The next one that has the same limit; nullptr: there is none. */
+/* The next one that has the same limits; nullptr: there is none. */
 RedisCall *RedisChannel::next_alike(RedisCall *call) noexcept
 {
     ngx_queue_t *next = ngx_queue_next(static_cast<ngx_queue_t *>(call));
 
     for (; next != ngx_queue_sentinel(&collected_); next = ngx_queue_next(next))
     {
-        if (static_cast<RedisCall *>(next)->limit == call->limit) {
+        if (static_cast<RedisCall *>(next)->shared == call->shared) {
             return static_cast<RedisCall *>(next);
         }
     }
@@ -605,14 +605,16 @@ RedisCall *RedisChannel::next_alike(RedisCall *call) noexcept
 RedisBatch *RedisChannel::next_batch() noexcept
 {
     auto *call = static_cast<RedisCall *>(ngx_queue_head(&collected_));
-    RedisBatch *batch =
-        next_alike(call) != nullptr ? new (std::nothrow) RedisBatch() : nullptr;
+    size_t most = RedisBatch::kMaxCalls / call->limits;
+    RedisBatch *batch = most > 1 && next_alike(call) != nullptr
+                            ? new (std::nothrow) RedisBatch()
+                            : nullptr;
 
     if (batch == nullptr) {
         return nullptr;
     }
 
-    while (call != nullptr && batch->count < RedisBatch::kMaxCalls) {
+    while (call != nullptr && batch->count < most) {
         RedisCall *next = next_alike(call);
 
         ngx_queue_remove(static_cast<ngx_queue_t *>(call));
@@ -661,6 +663,7 @@ void RedisChannel::settle(RedisBatch *batch, const redisReply *reply) noexcept
 {
     std::string_view error;
     Answer all = Answer::none(StoreError::kConnection);
+    size_t limits = batch->calls[0]->limits;
     uint32_t alone = 0;
     bool has_failed = false;
 
@@ -670,7 +673,7 @@ void RedisChannel::settle(RedisBatch *batch, const redisReply *reply) noexcept
 
     } else if (reply != nullptr) {
         all.error = StoreError::kNonsense;
-        all.known = read_reply(reply, batch->count, &all, &alone);
+        all.known = read_reply(reply, batch->count * limits, &all, &alone);
     }
 
     for (size_t i = 0; i < batch->count; i++) {
@@ -679,9 +682,9 @@ void RedisChannel::settle(RedisBatch *batch, const redisReply *reply) noexcept
 
         answer.known = all.known;
         answer.time_us = all.time_us;
-        answer.states[0] = all.states[i];
+        std::copy_n(all.states + i * limits, limits, answer.states);
 
-        if (alone & uint32_t{1} << i) {
+        if (alone & uint32_t{1} << i * limits) {
             call->is_ordinary = false;
 
             if (send(call)) {

@@ -15,6 +15,7 @@
 #include <hiredis/hiredis.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -216,16 +217,23 @@ std::string name_of(int key)
 /* One that may be asked in the short form. */
 bool is_ordinary(const Call &call)
 {
-    const Limit &limit = call.limits[0];
-
-    return call.limits.size() == 1 && !call.takes_back && limit.cost == 1
-           && limit.buckets == 0 && !limit.counts_refused && !limit.dry_run;
+    return !call.takes_back
+           && std::all_of(call.limits.begin(), call.limits.end(),
+                          [](const Limit &limit) {
+                              return limit.cost == 1 && limit.buckets == 0
+                                     && !limit.counts_refused && !limit.dry_run;
+                          });
 }
 
 void add_short_form(const Call &call, std::vector<std::string> *args)
 {
-    args->push_back(std::to_string(call.limits[0].window));
-    args->push_back(std::to_string(call.limits[0].max));
+    args->push_back("/" + std::to_string(call.limits.size()));
+
+    for (const Limit &limit : call.limits) {
+        args->push_back(std::to_string(limit.window));
+        args->push_back(std::to_string(limit.max));
+    }
+
     args->push_back("id-" + std::to_string(call.id));
 }
 
