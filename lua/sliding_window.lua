@@ -75,7 +75,7 @@ if limits then
     local requests = #args - first_id
     local reply = {}
     local windows, maxes = {}, {}
-    local used, leaves, is_renewed = {}, {}, {}
+    local used, leaves = {}, {}
     local is_ordinary, is_admitted
 
     for l = 1, limits do
@@ -95,15 +95,12 @@ if limits then
             local first = entry[2]
             local rest = first and first + window - now
 
-            is_renewed[l] = nil
-
             if rest and rest <= 0 and first ~= '0' then
                 call('ZREMRANGEBYSCORE', key, '(0', now - window)
                 first = call('ZRANGE', key, '0', '0', 'WITHSCORES')[2]
                 rest = first and first + window - now
                 if first then
                     keep_for(key, 2 * window)
-                    is_renewed[l] = true
                 end
             end
 
@@ -128,7 +125,7 @@ if limits then
                 call('ZADD', key, now_text, args[first_id + r])
                 if count == 0 then
                     keep_for(key, window)
-                elseif count == 1 and not is_renewed[l] then
+                elseif count == 1 then
                     keep_for(key, 2 * window)
                 end
                 reply[before + l] = pack('<i8i8i8', 2, count + 1, rest and rest < window and rest or window)
