@@ -285,7 +285,7 @@ for (['all but checks', 0], ['checks only while a connection is set up', 1]) {
         });
         my $nginx = nginx_for($fake->port);
 
-        wait_until { state_of($nginx); says($nginx, 'down') } 10, 'the workers to notice';
+        wait_until { state_of($nginx); says($nginx, 'down') } 30, 'the workers to notice';
         my $before = -s "$dir/unanswered";
         stays_down($nginx, 3);
         cmp_ok -s "$dir/unanswered", '>', $before, 'it was probed meanwhile';
