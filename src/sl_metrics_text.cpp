@@ -341,27 +341,24 @@ void write_history(const History &history, const ZoneMetrics &metrics,
 
 void write_key(const TopClient &client, KeysShown keys, Text &text)
 {
-    char shown[kMaxMaskedKey + TopClient::kMaxKey];
-    std::string_view key = client.text();
-    char masked[kMaxMaskedKey];
-    size_t size = mask_key(client, masked);
-
     if (keys == kMaskedKeys) {
+        char masked[kMaxMaskedKey];
+        size_t size = mask_key(client, masked);
+
         text.json_string({masked, size});
         return;
     }
 
+    char shown[sizeof(client.key) + kKeyMark];
+    size_t size = client.text().copy(shown, sizeof(client.key));
+
     /* of a long one only the beginning is known, and that others may share */
-    size_t shown_size = key.copy(shown, sizeof(shown));
-
     if (client.is_cut) {
-        std::string_view mark(masked, size);
-
-        mark.remove_prefix(mark.find("...#"));
-        shown_size += mark.copy(shown + shown_size, sizeof(shown) - shown_size);
+        mark_key(client, shown + size);
+        size += kKeyMark;
     }
 
-    text.json_string({shown, shown_size});
+    text.json_string({shown, size});
 }
 
 void write_top(const ZoneMetrics::Top &top, KeysShown keys, Text &text)

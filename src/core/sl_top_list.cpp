@@ -171,6 +171,15 @@ void told(TopClient *client) noexcept
     client->tell_at = 2 * client->windows_in_a_row;
 }
 
+void mark_key(const TopClient &client, char *to) noexcept
+{
+    char text[kKeyMark + 1];
+
+    std::snprintf(text, sizeof(text), "...#%08x",
+                  static_cast<uint32_t>(client.hash >> 32));
+    std::copy(text, text + kKeyMark, to);
+}
+
 size_t mask_key(const TopClient &client, char (&to)[kMaxMaskedKey]) noexcept
 {
     constexpr size_t kShown = 4;
@@ -184,10 +193,9 @@ size_t mask_key(const TopClient &client, char (&to)[kMaxMaskedKey]) noexcept
     }
 
     key.copy(to, shown);
-    int size = std::snprintf(to + shown, sizeof(to) - shown, "...#%08x",
-                             static_cast<uint32_t>(client.hash >> 32));
+    mark_key(client, to + shown);
 
-    return shown + static_cast<size_t>(size);
+    return shown + kKeyMark;
 }
 
 }  // namespace sl

@@ -89,6 +89,10 @@ bool persists(TopClient *client, int64_t window) noexcept;
 /* The log has been: again if it goes on for as long once more. */
 void told(TopClient *client) noexcept;
 
+/* What tells a key from others that begin alike; always of this size. */
+constexpr size_t kKeyMark = 12;
+void mark_key(const TopClient &client, char *to) noexcept;
+
 /* A key as others may see it: its beginning, and enough to tell it from others.
  * Returns the size. */
 constexpr size_t kMaxMaskedKey = 24;
