@@ -17,8 +17,10 @@ constexpr int64_t kIdleMs = 60 * 60 * 1000;
 /* Of persistent clients the log is told this often at most, by each zone. */
 constexpr int64_t kTellEveryMs = 10000;
 
+/* Some ten milliseconds in all: who was preempted with the lock is back by
+ * then. */
 constexpr int kSpins = 100;
-constexpr int kYields = 50;
+constexpr int kYields = 1000;
 
 int64_t idle_ms(int64_t window_ms)
 {
