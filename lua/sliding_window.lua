@@ -60,17 +60,9 @@ local function keep_for(key, microseconds)
     redis.call('PEXPIRE', key, string.format('%d', microseconds / 1000 + 1000))
 end
 
-local limits            -- of an ordinary request
-
 if string.sub(args[1], 1, 1) == '/' then
-    limits = tonumber(string.sub(args[1], 2))
-elseif args[1] == '' and args[5] == '1' and args[6] == '0' and args[7] == '' and not args[8] then
-    limits = 1
-    args = { '', args[3], args[4], args[2] }
-end
-
-if limits then
     local call, pack = redis.call, struct.pack
+    local limits = tonumber(string.sub(args[1], 2))
     local first_id = 2 * limits + 1
     local requests = #args - first_id
     local reply = {}
@@ -139,12 +131,9 @@ if limits then
         end
     end
 
-    if ARGV[1] ~= '' and (requests > 1 or is_ordinary) then
+    if requests > 1 or is_ordinary then
         reply[#reply + 1] = pack('<i8', now)
         return table.concat(reply)
-    elseif is_ordinary then
-        local admits, count, rest = struct.unpack('<i8i8i8', reply[1])
-        return { admits, count, rest, now }
     end
 
     local all = { '', args[first_id + 1] }

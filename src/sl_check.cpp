@@ -741,9 +741,7 @@ std::string_view Check::id() noexcept
         uint8_t random[kUuidRandomBytes];
         random_bytes(random, sizeof(random));
 
-        ngx_time_t *now = ngx_timeofday();
-        uuid_v7(static_cast<uint64_t>(now->sec) * 1000 + now->msec, random,
-                id_);
+        uuid_v7(wall_clock_ms(), random, id_);
         has_id_ = true;
     }
 

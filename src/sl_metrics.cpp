@@ -9,13 +9,6 @@ namespace {
 /* For a worker that has no place: nobody sees it. */
 WorkerMetrics unseen_worker;
 
-int64_t wall_clock_ms()
-{
-    ngx_time_t *now = ngx_timeofday();
-
-    return int64_t{now->sec} * 1000 + static_cast<int64_t>(now->msec);
-}
-
 /* It may be a secret of the client's: the log shows no more of it than needed
  * to tell it from others. */
 void log_persistent(ngx_http_request_t *r, const Zone &zone,
@@ -105,7 +98,8 @@ void record_event(ngx_http_request_t *r, const Zone &zone,
 
     Persistent persistent;
 
-    zone.metrics->record(event, metrics->hash_of(event.key), wall_clock_ms(),
+    zone.metrics->record(event, metrics->hash_of(event.key),
+                         static_cast<int64_t>(wall_clock_ms()),
                          static_cast<int64_t>(zone.window), ngx_pid,
                          &persistent);
 

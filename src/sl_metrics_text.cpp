@@ -13,13 +13,6 @@ constexpr bool kHasTls = true;
 constexpr bool kHasTls = false;
 #endif
 
-uint64_t wall_clock_ms()
-{
-    ngx_time_t *now = ngx_timeofday();
-
-    return static_cast<uint64_t>(now->sec) * 1000 + now->msec;
-}
-
 template <typename Function>
 void for_each_zone(const MainConf &mcf, Function function)
 {
@@ -216,22 +209,26 @@ void write_stores(const MainConf &mcf, Text &text)
         });
     }
 
-    {
-        Family family(text, "store_connects_total", "counter",
-                      "Connections to a store that were opened.");
+    struct Plain {
+        std::string_view name;
+        std::string_view help;
+        Counter StoreMetrics::*counter;
+    };
 
-        for_each_store(mcf, [&](std::string_view name, const Store &store) {
-            family.sample("store", name, store.metrics().connects.load());
-        });
-    }
+    static constexpr Plain kPlain[] = {
+        {"store_connects_total", "Connections to a store that were opened.",
+         &StoreMetrics::connects},
+        {"store_connect_failures_total",
+         "Connections to a store that could not be opened.",
+         &StoreMetrics::connect_failures},
+    };
 
-    {
-        Family family(text, "store_connect_failures_total", "counter",
-                      "Connections to a store that could not be opened.");
+    for (const Plain &plain : kPlain) {
+        Family family(text, plain.name, "counter", plain.help);
 
         for_each_store(mcf, [&](std::string_view name, const Store &store) {
             family.sample("store", name,
-                          store.metrics().connect_failures.load());
+                          (store.metrics().*plain.counter).load());
         });
     }
 }
@@ -246,12 +243,12 @@ struct MemoryUse {
 
 MemoryUse memory_use(const MainConf &mcf)
 {
-    constexpr uint64_t kCellSize = 64;
+    constexpr uint64_t kCell = MemoryTable::kCellSize;
 
     TableStats stats = mcf.table->stats();
 
-    return MemoryUse{(stats.cells - stats.free_cells) * kCellSize,
-                     stats.free_cells * kCellSize, stats};
+    return MemoryUse{(stats.cells - stats.free_cells) * kCell,
+                     stats.free_cells * kCell, stats};
 }
 
 void write_memory(const MainConf &mcf, Text &text)
@@ -453,11 +450,6 @@ std::string_view name_of(KeysShown keys)
                                 : "off";
 }
 
-int64_t since_s(const MainConf &mcf)
-{
-    return mcf.metrics->since_s();
-}
-
 }  // namespace
 
 void write_prometheus(const MainConf &mcf, Text &text) noexcept
@@ -471,7 +463,7 @@ void write_prometheus(const MainConf &mcf, Text &text) noexcept
 
     Family(text, "start_time_seconds", "gauge",
            "Since when these counters count; a reload does not reset them.")
-        .sample("", since_s(mcf));
+        .sample("", mcf.metrics->since_s());
 
     write_zones(mcf, text);
     write_stores(mcf, text);
@@ -489,7 +481,8 @@ void write_json(const MainConf &mcf, KeysShown keys, Text &text) noexcept
          << "\",\"hiredis\":\"" << hiredis_version()
          << "\",\"tls\":" << (kHasTls ? "true" : "false") << ",\"now\":";
     text.seconds(wall_clock_ms() * 1000)
-        << ",\"since\":" << since_s(mcf) << ",\"keys\":\"" << name_of(keys)
+        << ",\"since\":" << mcf.metrics->since_s() << ",\"keys\":\""
+        << name_of(keys)
         << "\",\"checks_in_flight\":" << mcf.metrics->checks_in_flight()
         << ",\"zones\":[";
 

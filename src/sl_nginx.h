@@ -27,4 +27,12 @@ inline ngx_str_t str(std::string_view s) noexcept
     return {s.size(), reinterpret_cast<u_char *>(const_cast<char *>(s.data()))};
 }
 
+/* As of this turn of the event loop, since 1970. */
+inline uint64_t wall_clock_ms() noexcept
+{
+    const ngx_time_t *now = ngx_timeofday();
+
+    return static_cast<uint64_t>(now->sec) * 1000 + now->msec;
+}
+
 }  // namespace sl

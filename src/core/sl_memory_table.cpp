@@ -13,7 +13,6 @@ namespace sl {
 
 namespace {
 
-constexpr size_t kCellSize = 64;
 constexpr uint32_t kNone = 0;
 
 /*

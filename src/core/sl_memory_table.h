@@ -49,6 +49,7 @@ struct TableStats {
 class MemoryTable {
   public:
     static constexpr size_t kSmallestMemory = 32 * 1024;
+    static constexpr size_t kCellSize = 64;
     static constexpr size_t kSecretSize = 16;
 
     /*
