@@ -122,13 +122,26 @@ void for_each_store(sl::MainConf *mcf, Function function)
     }
 }
 
-/* The memory is there, the workers are not yet. */
+/* The memory and all handlers are there, the workers are not yet. */
 ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
 {
     sl::MainConf *mcf = used_conf(cycle);
 
-    if (mcf != nullptr) {
-        sl::find_metrics(mcf, cycle->log);
+    if (mcf == nullptr) {
+        return NGX_OK;
+    }
+
+    sl::find_metrics(mcf, cycle->log);
+
+    auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(
+        ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module));
+
+    if (!sl::put_access_handler_first(cmcf)) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "sliding_limit: another module has removed the access "
+                      "handler: no request would be limited, do without that "
+                      "module");
+        return NGX_ERROR;
     }
 
     return NGX_OK;
