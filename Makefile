@@ -66,6 +66,12 @@ $(BUILD)/model/core/%.o: src/core/%.cpp $(CORE)
 $(BUILD)/model/%: t/model/%.cpp $(wildcard t/model/*.h) $(patsubst src/core/%.cpp,$(BUILD)/model/core/%.o,$(filter %.cpp,$(CORE)))
 	$(CXX) $(MODEL_FLAGS) -o $@ $< $(filter %.o,$^) -lhiredis
 
+# what the tests load beside the module, for the nginx that it was built for
+TEST_MODULE := $(BUILD)/ngx_http_test_module.so
+
+$(TEST_MODULE): t/modules/ngx_http_test_module.c scripts/build-test-module $(BUILD)/$(MODULE)
+	@scripts/build-test-module "$(BUILD)/nginx" $@
+
 # kept for the next time
 .SECONDARY:
 
@@ -89,7 +95,7 @@ export SLIDING_LIMIT_BROWSER := $(BROWSER)
 
 test: ## install what is missing, build, and run every test
 	@scripts/install-packages build redis test demo $(BROWSER)
-	@$(MAKE) -s -j$(JOBS) module npm-packages $(UNIT_TESTS) $(MODEL_TESTS)
+	@$(MAKE) -s -j$(JOBS) module npm-packages $(TEST_MODULE) $(UNIT_TESTS) $(MODEL_TESTS)
 	@scripts/run-tests "$$(command -v nginx)" "$(abspath $(BUILD))/$(MODULE)" \
 	    "$(abspath $(BUILD))/unit" $(SUITES)
 
@@ -118,7 +124,7 @@ docker-test: ## build the Docker image without a daemon, and try two of them on 
 	@scripts/docker-test
 
 CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h bench/*.cpp t/unit/*.cpp t/unit/*.h \
-                        t/model/*.cpp t/model/*.h)
+                        t/model/*.cpp t/model/*.h t/modules/*.c)
 
 # the texts of the script and the page are generated: cppcheck would stumble over them
 lint: ## check formatting, C++ and shell scripts

@@ -88,6 +88,13 @@ ngx_int_t postconfiguration(ngx_conf_t *cf) noexcept
     return NGX_OK;
 }
 
+ngx_int_t add_status_filter(ngx_conf_t *) noexcept
+{
+    sl::install_status_filter();
+
+    return NGX_OK;
+}
+
 /* Cache helper processes come here too, and serve nobody. */
 bool serves_requests()
 {
@@ -115,13 +122,26 @@ void for_each_store(sl::MainConf *mcf, Function function)
     }
 }
 
-/* The memory is there, the workers are not yet. */
+/* The memory and all handlers are there, the workers are not yet. */
 ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
 {
     sl::MainConf *mcf = used_conf(cycle);
 
-    if (mcf != nullptr) {
-        sl::find_metrics(mcf, cycle->log);
+    if (mcf == nullptr) {
+        return NGX_OK;
+    }
+
+    sl::find_metrics(mcf, cycle->log);
+
+    auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(
+        ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module));
+
+    if (!sl::put_access_handler_first(cmcf)) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "sliding_limit: another module has removed the access "
+                      "handler: no request would be limited, do without that "
+                      "module");
+        return NGX_ERROR;
     }
 
     return NGX_OK;
@@ -168,6 +188,17 @@ ngx_http_module_t module_ctx = {
     sl::create_location_conf,       /* create location configuration */
     sl::merge_location_conf,        /* merge location configuration */
 };
+
+ngx_http_module_t status_filter_module_ctx = {
+    nullptr,                        /* preconfiguration */
+    add_status_filter,              /* postconfiguration */
+    nullptr,                        /* create main configuration */
+    nullptr,                        /* init main configuration */
+    nullptr,                        /* create server configuration */
+    nullptr,                        /* merge server configuration */
+    nullptr,                        /* create location configuration */
+    nullptr,                        /* merge location configuration */
+};
 // clang-format on
 
 }  // namespace
@@ -184,6 +215,27 @@ ngx_module_t ngx_http_sliding_limit_module = {
     nullptr,                        /* init thread */
     nullptr,                        /* exit thread */
     exit_process,                   /* exit process */
+    nullptr,                        /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+/*
+ * A module's place in nginx's list is its filter's place in the chain, so the
+ * second filter needs a module of its own; `config` says where.
+ */
+extern "C" ngx_module_t ngx_http_sliding_limit_status_filter_module;
+
+ngx_module_t ngx_http_sliding_limit_status_filter_module = {
+    NGX_MODULE_V1,
+    &status_filter_module_ctx,      /* module context */
+    nullptr,                        /* module directives */
+    NGX_HTTP_MODULE,                /* module type */
+    nullptr,                        /* init master */
+    nullptr,                        /* init module */
+    nullptr,                        /* init process */
+    nullptr,                        /* init thread */
+    nullptr,                        /* exit thread */
+    nullptr,                        /* exit process */
     nullptr,                        /* exit master */
     NGX_MODULE_V1_PADDING
 };

@@ -1,13 +1,8 @@
 #include "sl_address.h"
 
+#include "core/sl_embedded_ipv4.h"
+
 namespace sl {
-
-namespace {
-
-constexpr ngx_uint_t kAddressBytes = 16;
-constexpr ngx_uint_t kIpv4At = 12; /* in an IPv4-mapped address */
-
-}  // namespace
 
 size_t write_network(const sockaddr *address, socklen_t size, ngx_uint_t prefix,
                      u_char *text) noexcept
@@ -15,16 +10,16 @@ size_t write_network(const sockaddr *address, socklen_t size, ngx_uint_t prefix,
 #if (NGX_HAVE_INET6)
     if (address->sa_family == AF_INET6) {
         auto *in6 = reinterpret_cast<const sockaddr_in6 *>(address);
-        u_char bytes[kAddressBytes];
+        u_char bytes[kIpv6Bytes];
 
         ngx_memcpy(bytes, &in6->sin6_addr, sizeof(bytes));
 
-        if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
-            return ngx_inet_ntop(AF_INET, bytes + kIpv4At, text,
+        if (const u_char *ipv4 = embedded_ipv4(bytes)) {
+            return ngx_inet_ntop(AF_INET, const_cast<u_char *>(ipv4), text,
                                  NGX_SOCKADDR_STRLEN);
         }
 
-        for (ngx_uint_t i = 0; i < kAddressBytes; i++) {
+        for (ngx_uint_t i = 0; i < kIpv6Bytes; i++) {
             ngx_uint_t kept = prefix > i * 8 ? ngx_min(prefix - i * 8, 8) : 0;
 
             bytes[i] &= static_cast<u_char>(0xff00 >> kept);

@@ -8,8 +8,9 @@ namespace sl {
 
 /*
  * Writes an address: IPv6 with all but its first `prefix` bits zero, because a
- * client has as many addresses as it likes behind them; IPv4 in whatever form
- * as IPv4. `text` has room for NGX_SOCKADDR_STRLEN bytes. Returns the size.
+ * client has as many addresses as it likes behind them; IPv4 as IPv4, also if
+ * it is within an IPv6 address. `text` has room for NGX_SOCKADDR_STRLEN bytes.
+ * Returns the size.
  */
 size_t write_network(const sockaddr *address, socklen_t size, ngx_uint_t prefix,
                      u_char *text) noexcept;

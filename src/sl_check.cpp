@@ -44,17 +44,19 @@ bool are_decided_together(const AppliedLimit &a, const AppliedLimit &b)
            && (!store->decides_by_key() || view(a.key) == view(b.key));
 }
 
-/* What is shown from now on is as if it had not been counted. */
-void forget_count(AppliedLimit *applied)
+/* The state as if the request had not been counted. */
+LimitState uncounted(const AppliedLimit &applied)
 {
-    LimitState &state = applied->verdict.state;
+    LimitState state = applied.stored;
 
     state.is_counted = false;
-    state.used -= applied->cost;
+    state.used -= applied.cost;
 
     if (state.used == 0) {
         state.wait_us = kNoWait;
     }
+
+    return state;
 }
 
 }  // namespace
@@ -501,6 +503,7 @@ void Check::note(AppliedLimit *applied, const LimitState &state,
 {
     applied->verdict.known = true;
     applied->verdict.state = state;
+    applied->stored = state;
     applied->decided_by = by;
     applied->at = ngx_current_msec;
 }
@@ -561,15 +564,39 @@ void Check::enter_location() noexcept
     first_here_ = applied_.nelts;
 }
 
-void Check::settle(ngx_uint_t status) noexcept
+bool Check::foresee(ngx_uint_t status) noexcept
 {
-    take_back(first_open_, [status](const AppliedLimit &applied) {
-        return applied.limit->count_status != nullptr
-               && !counts_with(applied, status);
+    bool is_other = false;
+
+    for (ngx_uint_t i = first_open_; i < applied_.nelts; i++) {
+        AppliedLimit &open = applied()[i];
+
+        if (!open.stored.is_counted || open.limit->count_status == nullptr) {
+            continue;
+        }
+
+        LimitState &shown = open.verdict.state;
+        bool was_counted = shown.is_counted;
+
+        shown = counts_with(open, status) ? open.stored : uncounted(open);
+        is_other = is_other || shown.is_counted != was_counted;
+    }
+
+    return is_other;
+}
+
+bool Check::settle(ngx_uint_t status) noexcept
+{
+    bool is_other = foresee(status);
+
+    take_back(first_open_, [](const AppliedLimit &applied) {
+        return !applied.verdict.state.is_counted;
     });
     first_open_ = applied_.nelts;
 
     record();
+
+    return is_other;
 }
 
 /* Every zone that the request has met, once. */
@@ -640,7 +667,7 @@ void Check::take_back(ngx_uint_t first_index, Predicate is_to_go) noexcept
     for (ngx_uint_t i = first_index; i < applied_.nelts; i++) {
         const AppliedLimit &first = applied()[i];
 
-        if (!first.verdict.state.is_counted || !is_to_go(first)) {
+        if (!first.stored.is_counted || !is_to_go(first)) {
             continue;
         }
 
@@ -650,14 +677,14 @@ void Check::take_back(ngx_uint_t first_index, Predicate is_to_go) noexcept
         for (ngx_uint_t j = i; j < applied_.nelts; j++) {
             AppliedLimit &other = applied()[j];
 
-            if (query.count < kMaxLimits && other.verdict.state.is_counted
+            if (query.count < kMaxLimits && other.stored.is_counted
                 && is_to_go(other) && other.answered_by == first.answered_by
                 && other.counted_at_us == first.counted_at_us
                 && (!first.answered_by->decides_by_key()
                     || view(other.key) == view(first.key)))
             {
                 query.limits[query.count++] = to_query(other);
-                forget_count(&other);
+                other.verdict.state = other.stored = uncounted(other);
             }
         }
 

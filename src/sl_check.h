@@ -65,6 +65,9 @@ struct AppliedLimit {
     /* When, in nginx's milliseconds. */
     ngx_msec_t at;
 
+    /* As it is in the store, while the verdict is about what is shown. */
+    LimitState stored;
+
     /* If it is counted: when, by the store's clock. */
     int64_t counted_at_us;
 };
@@ -100,10 +103,17 @@ class Check final : public AnswerReceiver {
     }
 
     /*
-     * The response is known: what counts only with certain statuses is taken
-     * back if this is none of them, and the metrics hear of it.
+     * From now on limits that count only with certain statuses are shown as if
+     * the answer had this one. True if that makes a difference.
      */
-    void settle(ngx_uint_t status) noexcept;
+    bool foresee(ngx_uint_t status) noexcept;
+
+    /*
+     * The answer has this status: what does not count with it is taken back,
+     * and the metrics hear of it. True if another one was foreseen, and that
+     * makes a difference to what is shown.
+     */
+    bool settle(ngx_uint_t status) noexcept;
 
     /* The limit that headers and variables show; nullptr: none. */
     const AppliedLimit *shown() const noexcept;

@@ -1,5 +1,7 @@
 #include "sl_handler.h"
 
+#include <algorithm>
+
 #include "sl_check.h"
 #include "sl_response.h"
 
@@ -59,6 +61,43 @@ ngx_int_t check_limits(ngx_http_request_t *r, Phase phase)
 ngx_int_t access_handler(ngx_http_request_t *r) noexcept
 {
     return check_limits(r, kAccess);
+}
+
+/*
+ * Whoever comes before a limit can keep requests from it: by a 401, or under
+ * "satisfy any" by letting them in. But nginx runs access handlers in the
+ * reverse order of its modules, and this one has its place among the filters:
+ * those of dynamic modules without filters come before it, however they are
+ * loaded.
+ *
+ * The handlers of a phase stand side by side, alike but for their functions; a
+ * checker that is null ends them all.
+ */
+bool put_access_handler_first(ngx_http_core_main_conf_t *cmcf) noexcept
+{
+    ngx_http_phase_handler_t *first = cmcf->phase_engine.handlers;
+
+    while (first->checker != nullptr
+           && first->checker != ngx_http_core_access_phase)
+    {
+        first++;
+    }
+
+    ngx_http_phase_handler_t *ours = first;
+
+    while (ours->checker == ngx_http_core_access_phase
+           && ours->handler != access_handler)
+    {
+        ours++;
+    }
+
+    if (ours->checker != ngx_http_core_access_phase) {
+        return false;
+    }
+
+    std::rotate(first, ours, ours + 1);
+
+    return true;
 }
 
 /* Unlike the access phase this one is also run for subrequests. */

@@ -8,6 +8,7 @@ namespace sl {
 namespace {
 
 ngx_http_output_header_filter_pt next_header_filter;
+ngx_http_output_header_filter_pt next_status_filter;
 
 constexpr std::string_view kLimit = "X-RateLimit-Limit";
 constexpr std::string_view kRemaining = "X-RateLimit-Remaining";
@@ -157,17 +158,22 @@ bool set_headers(ngx_http_request_t *r, const Check &check)
            && set_number(r, kRetryAfter, retry_after);
 }
 
+/* Of this answer, not of those to subrequests that become a part of it. */
+Check *check_of_answer(ngx_http_request_t *r)
+{
+    return r == r->main ? Check::find(r) : nullptr;
+}
+
 /*
  * A filter, because headers set in the access phase would not survive: errors
  * and upstream answers start with a clean list.
  */
 ngx_int_t header_filter(ngx_http_request_t *r) noexcept
 {
-    Check *check = r == r->main ? Check::find(r) : nullptr;
+    Check *check = check_of_answer(r);
 
     if (check != nullptr) {
-        /* no later: the client's next request may follow this answer */
-        check->settle(status_of(r));
+        check->foresee(r->headers_out.status);
 
         if (check->shown() != nullptr && !set_headers(r, *check)) {
             return NGX_ERROR;
@@ -175,6 +181,24 @@ ngx_int_t header_filter(ngx_http_request_t *r) noexcept
     }
 
     return next_header_filter(r);
+}
+
+/*
+ * By now no filter makes another status of it, as that of ranges does, nor
+ * holds the header back to wait for the body, as that of images does.
+ */
+ngx_int_t status_filter(ngx_http_request_t *r) noexcept
+{
+    Check *check = check_of_answer(r);
+
+    /* no later: the client's next request may follow this answer */
+    if (check != nullptr && check->settle(r->headers_out.status)
+        && !set_headers(r, *check))
+    {
+        return NGX_ERROR;
+    }
+
+    return next_status_filter(r);
 }
 
 void log_refusal(ngx_http_request_t *r, const Check &check)
@@ -446,6 +470,12 @@ void install_header_filter() noexcept
 {
     next_header_filter = ngx_http_top_header_filter;
     ngx_http_top_header_filter = header_filter;
+}
+
+void install_status_filter() noexcept
+{
+    next_status_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = status_filter;
 }
 
 }  // namespace sl

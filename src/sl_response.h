@@ -13,8 +13,13 @@ namespace sl {
  */
 ngx_int_t refuse(ngx_http_request_t *r, const Check &check) noexcept;
 
-/* Puts the header filter in its place in the chain. */
+/*
+ * Put filters in their places in the chain: what sets the headers, so that
+ * other modules may have a say in them, and what settles the counts, where the
+ * status is final.
+ */
 void install_header_filter() noexcept;
+void install_status_filter() noexcept;
 
 /*
  * Whole seconds, or -1: there is no such moment, or it is not known.

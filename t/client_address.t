@@ -45,6 +45,12 @@ for my $case (
     ['192.0.2.7', '192.0.2.7', 'IPv4 as it is'],
     ['::ffff:192.0.2.7', '192.0.2.7', 'IPv4-mapped IPv6 as IPv4'],
     ['::ffff:c000:207', '192.0.2.7', 'in its other spelling, too'],
+    ['64:ff9b::192.0.2.7', '192.0.2.7', 'a client behind NAT64 as its IPv4 address'],
+    ['64:ff9b::c000:207', '192.0.2.7', 'in its other spelling, too'],
+    ['::ffff:0:192.0.2.7', '192.0.2.7', 'and one behind a stateless translator'],
+    ['64:ff9b:1::192.0.2.7', '64:ff9b:1::', 'the translation prefix for local use is IPv6: its layout is not known'],
+    ['64:ff9b:1:c000:2:700::', '64:ff9b:1:c000::', 'whatever its layout'],
+    ['64:ff9b::1:0:0', '64:ff9b::', 'and so is what is beside the well-known prefix'],
     [$address, '2001:db8:1234:5678::', 'IPv6 cut to its /64'],
     ['2001:db8::1', '2001:db8::', 'also a short one'],
     ['fe80::1', 'fe80::', 'link-local'],
@@ -60,6 +66,7 @@ is scalar(as('2001:db8:1234:ffff::1', '/49')), '2001:db8:1234:8000::', 'keeps th
 is scalar(as($address, '/128')), $address, 'all of it';
 is scalar(as('ffff::1', '/1')), '8000::', 'the first bit alone';
 is scalar(as('192.0.2.7', '/1')), '192.0.2.7', 'IPv4 has no prefix';
+is scalar(as('64:ff9b::192.0.2.7', '/56')), '192.0.2.7', 'nor has IPv4 behind NAT64';
 
 subtest 'going through the addresses of one network does not help' => sub {
     my @status = map { (as("2001:db8:1:2::$_", '/limited'))[1] } 1 .. 5;
@@ -67,6 +74,14 @@ subtest 'going through the addresses of one network does not help' => sub {
     is((as('2001:db8:1:3::1', '/limited'))[1], 200, 'the neighbours are not concerned');
     @status = map { (as($_, '/limited'))[1] } '192.0.2.1', '::ffff:192.0.2.1', '192.0.2.1';
     is_deeply \@status, [200, 200, 429], 'nor does another spelling';
+};
+
+subtest 'two clients behind NAT64 are two, and one that comes by IPv4 as well is one' => sub {
+    my @status = map { (as("64:ff9b::198.51.100.$_", '/limited'))[1] } 1, 1, 1, 2, 2, 2;
+    is_deeply \@status, [200, 200, 429, 200, 200, 429], 'each has its own share';
+    @status = map { (as($_, '/limited'))[1] }
+        '198.51.100.3', '64:ff9b::198.51.100.3', '::ffff:0:198.51.100.3', '198.51.100.3';
+    is_deeply \@status, [200, 200, 429, 429], 'and no second one by another way';
 };
 
 subtest 'a real IPv6 connection' => sub {

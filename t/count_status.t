@@ -6,7 +6,7 @@ use warnings;
 use lib 't/lib';
 
 use IO::Socket::INET;
-use SlidingLimit::Servers qw(begin_request free_port get start_nginx start_redis wait_until);
+use SlidingLimit::Servers qw(begin_request free_port get request start_nginx start_redis wait_until);
 use POSIX ();
 use Socket qw(SOL_SOCKET SO_LINGER);
 use Test::More;
@@ -492,5 +492,86 @@ END
     pass 'it is none any more, and they are taken back, although a bucket stood beside them';
     is $front->bad_lines, '', 'nothing alarming in the log';
 };
+
+# The status of a range is known only after the filter that cuts it out.
+for my $store (['Redis', ''], ['memory', 'store=memory']) {
+    my ($name, $where) = @$store;
+    my $counted = sub {
+        my ($zone, $statuses) = @_;
+        return "sliding_limit zone=$zone max=3 window=60s key=\$arg_k fallback=none count_status=$statuses $where;";
+    };
+    my $files = start_nginx(<<"END",
+        log_not_found off;
+
+        location /none { }
+        location /partial { ${\ $counted->('partial', '206')} }
+        location /beyond { ${\ $counted->('beyond', '416')} }
+        location /either { ${\ $counted->('either', '206,416')} }
+        location /whole { ${\ $counted->('whole', '200')} }
+        location /denied { ${\ $counted->('denied', '401,403')} }
+        location /page {
+            ${\ $counted->('page', '206')}
+            error_page 404 =200 /none/file;
+            try_files /nowhere =404;
+        }
+        location /passed_on {
+            ${\ $counted->('passed_on', '206,416')}
+            proxy_pass http://127.0.0.1:\$server_port/none/file;
+        }
+        location /cut {
+            ${\ $counted->('cut', '206,416')}
+            proxy_force_ranges on;
+            proxy_set_header Range '';
+            proxy_pass http://127.0.0.1:\$server_port/none/file;
+        }
+END
+        http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=10s connect_timeout=5s;');
+    for my $path (qw(none partial beyond either whole denied)) {
+        mkdir $files->dir . "/html/$path";
+        open my $file, '>', $files->dir . "/html/$path/file" or die $!;
+        print $file '0123456789';
+        close $file;
+    }
+
+    # 'status left' of a request for these bytes, or for all of them
+    my $ask = sub {
+        my ($zone, $key, $range) = @_;
+        my $wanted = $range ? "Range: bytes=$range\r\n" : '';
+        my ($status, $headers) = request($files->port,
+            "GET /$zone/file?k=$name$key HTTP/1.1\r\nHost: test\r\nConnection: close\r\n$wanted\r\n");
+        return "$status $headers->{'x-ratelimit-remaining'}";
+    };
+
+    subtest "$name: a range (206) is counted where it is listed, up to the limit" => sub {
+        for my $zone (qw(partial either passed_on cut page)) {
+            is_deeply [map { $ask->($zone, 'a', $_) } '0-3', '4-5', '5-', '0-3'],
+                ['206 2', '206 1', '206 0', '429 0'], $zone;
+            is $ask->($zone, 'a'), '429 0', 'and whatever else is asked for';
+        }
+    };
+
+    subtest "$name: a range that is not there (416) is counted where it is listed, up to the limit" => sub {
+        for my $zone (qw(beyond either passed_on cut)) {
+            is_deeply [map { $ask->($zone, 'b', '99-') } 1 .. 4],
+                ['416 2', '416 1', '416 0', '429 0'], $zone;
+        }
+    };
+
+    subtest "$name: where another status is listed, neither is counted" => sub {
+        is $ask->('beyond', 'c', '0-3'), '206 3', '206 is not 416' for 1 .. 5;
+        is $ask->('partial', 'c', '99-'), '416 3', '416 is not 206' for 1 .. 5;
+        is $ask->($_->[0], 'c', $_->[1]), "$_->[2] 3", "neither is in the list of $_->[0]"
+            for (['whole', '0-3', 206], ['whole', '99-', 416], ['denied', '0-3', 206], ['denied', '99-', 416]) x 5;
+        is $ask->('partial', 'd'), '200 3', 'all of it (200) is not 206' for 1 .. 5;
+        is $ask->('whole', 'd'), "200 $_", 'and is counted as such' for 2, 1, 0;
+    };
+
+    subtest "$name: ranges and whole files mixed: only the ranges stay" => sub {
+        is_deeply [map { $ask->('partial', 'e', $_) } undef, '0-3', undef, '99-', '2-3,5-6', '99-', undef, '4-5', undef],
+            ['200 3', '206 2', '200 2', '416 2', '206 1', '416 1', '200 1', '206 0', '429 0'];
+    };
+
+    is $files->bad_lines, '', "$name: nothing alarming in the log";
+}
 
 done_testing;
