@@ -157,6 +157,13 @@ void exit_process(ngx_cycle_t *cycle) noexcept
     sl::leave_metrics(mcf);
 }
 
+ngx_int_t install_last_filter(ngx_conf_t *) noexcept
+{
+    sl::install_last_header_filter();
+
+    return NGX_OK;
+}
+
 // clang-format off
 ngx_http_module_t module_ctx = {
     preconfiguration,               /* preconfiguration */
@@ -167,6 +174,17 @@ ngx_http_module_t module_ctx = {
     nullptr,                        /* merge server configuration */
     sl::create_location_conf,       /* create location configuration */
     sl::merge_location_conf,        /* merge location configuration */
+};
+
+ngx_http_module_t last_filter_ctx = {
+    nullptr,                        /* preconfiguration */
+    install_last_filter,            /* postconfiguration */
+    nullptr,                        /* create main configuration */
+    nullptr,                        /* init main configuration */
+    nullptr,                        /* create server configuration */
+    nullptr,                        /* merge server configuration */
+    nullptr,                        /* create location configuration */
+    nullptr,                        /* merge location configuration */
 };
 // clang-format on
 
@@ -184,6 +202,24 @@ ngx_module_t ngx_http_sliding_limit_module = {
     nullptr,                        /* init thread */
     nullptr,                        /* exit thread */
     exit_process,                   /* exit process */
+    nullptr,                        /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+/* Stands elsewhere in nginx's list: its filter is to run after add_header. */
+extern "C" ngx_module_t ngx_http_sliding_limit_last_filter_module;
+
+ngx_module_t ngx_http_sliding_limit_last_filter_module = {
+    NGX_MODULE_V1,
+    &last_filter_ctx,               /* module context */
+    nullptr,                        /* module directives */
+    NGX_HTTP_MODULE,                /* module type */
+    nullptr,                        /* init master */
+    nullptr,                        /* init module */
+    nullptr,                        /* init process */
+    nullptr,                        /* init thread */
+    nullptr,                        /* exit thread */
+    nullptr,                        /* exit process */
     nullptr,                        /* exit master */
     NGX_MODULE_V1_PADDING
 };

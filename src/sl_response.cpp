@@ -8,11 +8,14 @@ namespace sl {
 namespace {
 
 ngx_http_output_header_filter_pt next_header_filter;
+ngx_http_output_header_filter_pt next_last_header_filter;
 
 constexpr std::string_view kLimit = "X-RateLimit-Limit";
 constexpr std::string_view kRemaining = "X-RateLimit-Remaining";
 constexpr std::string_view kReset = "X-RateLimit-Reset";
 constexpr std::string_view kRetryAfter = "Retry-After";
+constexpr std::string_view kCacheControl = "Cache-Control";
+constexpr std::string_view kExpires = "Expires";
 constexpr std::string_view kPolicy = "RateLimit-Policy";
 constexpr std::string_view kService = "RateLimit";
 
@@ -175,6 +178,26 @@ ngx_int_t header_filter(ngx_http_request_t *r) noexcept
     }
 
     return next_header_filter(r);
+}
+
+/*
+ * What one client was refused with must not be handed to another by a cache,
+ * whatever the application, add_header or expires say of the error page.
+ */
+ngx_int_t last_header_filter(ngx_http_request_t *r) noexcept
+{
+    const Check *check = r == r->main ? Check::find(r) : nullptr;
+
+    if (check != nullptr && check->is_refused()) {
+        remove_header(r, kCacheControl);
+        remove_header(r, kExpires);
+
+        if (!set_header(r, kCacheControl, "no-store")) {
+            return NGX_ERROR;
+        }
+    }
+
+    return next_last_header_filter(r);
 }
 
 void log_refusal(ngx_http_request_t *r, const Check &check)
@@ -446,6 +469,12 @@ void install_header_filter() noexcept
 {
     next_header_filter = ngx_http_top_header_filter;
     ngx_http_top_header_filter = header_filter;
+}
+
+void install_last_header_filter() noexcept
+{
+    next_last_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = last_header_filter;
 }
 
 }  // namespace sl

@@ -13,8 +13,12 @@ namespace sl {
  */
 ngx_int_t refuse(ngx_http_request_t *r, const Check &check) noexcept;
 
-/* Puts the header filter in its place in the chain. */
+/*
+ * Each puts a filter on top of nginx's chain: the one that shows limits, and
+ * the one that has the last word on a refusal.
+ */
 void install_header_filter() noexcept;
+void install_last_header_filter() noexcept;
 
 /*
  * Whole seconds, or -1: there is no such moment, or it is not known.

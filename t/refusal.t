@@ -10,6 +10,7 @@ X-RateLimit-Limit: 1
 X-RateLimit-Remaining: 0
 X-RateLimit-Reset: (5[0-9]|60)
 Retry-After: (5[0-9]|60)
+Cache-Control: no-store
 END
 
 run_tests();
