@@ -855,6 +855,15 @@ refused("connections=$_", { with_redis("redis://127.0.0.1 connections=$_") },
     qq{invalid connections "$_", must be a whole number from 1 to 64})
     for 0, 65, -1, 'many', '1.5';
 
+accepted("prefix=$_", with_redis("redis://127.0.0.1 prefix=$_"))
+    for 'rate_limit', 'a', '0', 'Staging-2.eu_west', 'p' x 64;
+refused("prefix=$_", { with_redis("redis://127.0.0.1 prefix=$_") },
+    qq{invalid prefix "$_", must be 1 to 64 letters, digits, "_", "." or "-"})
+    for 'p' x 65, 'a:', 'a:b', '*', 'a?', 'a[b]', "caf\xc3\xa9", '~a', 'a/b';
+refused("prefix=$_", { with_redis(qq{redis://127.0.0.1 "prefix=$_"}) }, qq{invalid prefix "$_"})
+    for '{a}', 'a}', '{', 'a b', "a\tb", "a\x01";
+refused('prefix=', { with_redis('redis://127.0.0.1 prefix=') }, '"prefix=" has no value');
+
 accepted('sentinel_user= and sentinel_password=',
     with_redis('sentinel://127.0.0.1/m sentinel_user=u sentinel_password=p'));
 accepted('sentinel_password= alone', with_redis('sentinel://127.0.0.1/m sentinel_password=p'));
