@@ -304,14 +304,14 @@ u_char *write_text(u_char *p, const Check &check)
     int64_t seconds = retry_after_value(check);
 
     if (check.outcome() != Outcome::kRejected) {
-        return ngx_sprintf(p, "Service unavailable, try again later.\n");
+        return ngx_sprintf(p, "Service unavailable, try again later.");
     }
 
     if (seconds < 0) {
-        return ngx_sprintf(p, "Too many requests.\n");
+        return ngx_sprintf(p, "Too many requests.");
     }
 
-    return ngx_sprintf(p, "Too many requests, try again in %L second%s.\n",
+    return ngx_sprintf(p, "Too many requests, try again in %L second%s.",
                        seconds, seconds == 1 ? "" : "s");
 }
 
@@ -331,11 +331,13 @@ u_char *write_json(u_char *p, const Check &check, ngx_uint_t status)
     return p;
 }
 
+/* What a body has at most, but for the names of limits. */
+constexpr size_t kMaxFixed = 300;
+
 /* False: out of memory, or a variable could not be evaluated. */
 bool write_body(ngx_http_request_t *r, const Check &check, ngx_uint_t status,
                 ngx_str_t *type, ngx_str_t *text)
 {
-    constexpr size_t kMaxFixed = 300;
     constexpr size_t kMaxName = kMaxZoneName + sizeof(",\"\"");
 
     const Body &body = *location_conf(r)->body;
@@ -362,10 +364,11 @@ bool write_body(ngx_http_request_t *r, const Check &check, ngx_uint_t status,
 
     case Body::Kind::kText:
         *type = ngx_string("text/plain");
-        end = write_text(end, check);
+        end = ngx_sprintf(write_text(end, check), "\n");
         break;
 
     case Body::Kind::kJson:
+    case Body::Kind::kGrpc:
     case Body::Kind::kTemplate:
         *type = ngx_string("application/json");
         end = write_json(end, check, status);
@@ -377,16 +380,12 @@ bool write_body(ngx_http_request_t *r, const Check &check, ngx_uint_t status,
     return true;
 }
 
-ngx_int_t send_body(ngx_http_request_t *r, const Check &check,
-                    ngx_uint_t status)
+ngx_int_t send(ngx_http_request_t *r, ngx_uint_t status, ngx_str_t type,
+               const ngx_str_t &text)
 {
-    ngx_str_t type;
     ngx_http_complex_value_t body;
     ngx_memzero(&body, sizeof(body));
-
-    if (!write_body(r, check, status, &type, &body.value)) {
-        return NGX_ERROR;
-    }
+    body.value = text;
 
     /* the body of a refused request is not worth a "100 Continue" */
     r->expect_tested = 1;
@@ -395,6 +394,53 @@ ngx_int_t send_body(ngx_http_request_t *r, const Check &check,
     r->err_status = status;
 
     return ngx_http_send_response(r, status, &type, &body);
+}
+
+ngx_int_t send_body(ngx_http_request_t *r, const Check &check,
+                    ngx_uint_t status)
+{
+    ngx_str_t type;
+    ngx_str_t text;
+
+    return write_body(r, check, status, &type, &text)
+               ? send(r, status, type, text)
+               : NGX_ERROR;
+}
+
+/*
+ * To gRPC every answer is a 200. An error stands in the headers, as the only
+ * thing there is: it calls that "Trailers-Only".
+ */
+ngx_int_t send_grpc(ngx_http_request_t *r, const Check &check)
+{
+    constexpr std::string_view kResourceExhausted = "8";
+    constexpr std::string_view kUnavailable = "14";
+
+    auto *message = static_cast<u_char *>(ngx_pnalloc(r->pool, kMaxFixed));
+
+    if (message == nullptr) {
+        return NGX_ERROR;
+    }
+
+    /* has nothing that gRPC would have percent-encoded */
+    auto size = static_cast<size_t>(write_text(message, check) - message);
+
+    if (!set_header(r, "grpc-status",
+                    check.outcome() == Outcome::kRejected ? kResourceExhausted
+                                                          : kUnavailable)
+        || !set_header(r, "grpc-message",
+                       {reinterpret_cast<char *>(message), size}))
+    {
+        return NGX_ERROR;
+    }
+
+    r->header_only = 1;
+
+    /* a 200 could otherwise become a 304 or a 412 */
+    r->disable_not_modified = 1;
+
+    return send(r, NGX_HTTP_OK, ngx_string("application/grpc"),
+                ngx_null_string);
 }
 
 }  // namespace
@@ -461,7 +507,10 @@ ngx_int_t refuse(ngx_http_request_t *r, const Check &check) noexcept
         return NGX_DONE;
     }
 
-    ngx_http_finalize_request(r, send_body(r, check, status));
+    bool is_grpc = location_conf(r)->body->kind == Body::Kind::kGrpc;
+
+    ngx_http_finalize_request(r, is_grpc ? send_grpc(r, check)
+                                         : send_body(r, check, status));
     return NGX_DONE;
 }
 
