@@ -75,9 +75,9 @@ $(TEST_MODULE): t/modules/ngx_http_test_module.c scripts/build-test-module $(BUI
 # kept for the next time
 .SECONDARY:
 
-# what clients read our headers with, for t/header_parsers.t, and what drives a
-# browser, for t/metrics_page.t
-NPM_PACKAGES := ratelimit-header-parser@0.1.0 structured-headers@2.1.0 playwright-core@1.61.1
+# what clients read our headers with, for t/header_parsers.t, what speaks gRPC, for
+# t/grpc.t, and what drives a browser, for t/metrics_page.t
+NPM_PACKAGES := ratelimit-header-parser@0.1.0 structured-headers@2.1.0 @grpc/grpc-js@1.14.7 playwright-core@1.61.1
 
 export SLIDING_LIMIT_NPM_DIR := $(abspath $(BUILD))/npm
 

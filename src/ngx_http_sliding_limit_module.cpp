@@ -88,9 +88,9 @@ ngx_int_t postconfiguration(ngx_conf_t *cf) noexcept
     return NGX_OK;
 }
 
-ngx_int_t add_status_filter(ngx_conf_t *) noexcept
+ngx_int_t add_last_filter(ngx_conf_t *) noexcept
 {
-    sl::install_status_filter();
+    sl::install_last_header_filter();
 
     return NGX_OK;
 }
@@ -189,9 +189,9 @@ ngx_http_module_t module_ctx = {
     sl::merge_location_conf,        /* merge location configuration */
 };
 
-ngx_http_module_t status_filter_module_ctx = {
+ngx_http_module_t last_filter_module_ctx = {
     nullptr,                        /* preconfiguration */
-    add_status_filter,              /* postconfiguration */
+    add_last_filter,                /* postconfiguration */
     nullptr,                        /* create main configuration */
     nullptr,                        /* init main configuration */
     nullptr,                        /* create server configuration */
@@ -223,11 +223,11 @@ ngx_module_t ngx_http_sliding_limit_module = {
  * A module's place in nginx's list is its filter's place in the chain, so the
  * second filter needs a module of its own; `config` says where.
  */
-extern "C" ngx_module_t ngx_http_sliding_limit_status_filter_module;
+extern "C" ngx_module_t ngx_http_sliding_limit_last_filter_module;
 
-ngx_module_t ngx_http_sliding_limit_status_filter_module = {
+ngx_module_t ngx_http_sliding_limit_last_filter_module = {
     NGX_MODULE_V1,
-    &status_filter_module_ctx,      /* module context */
+    &last_filter_module_ctx,        /* module context */
     nullptr,                        /* module directives */
     NGX_HTTP_MODULE,                /* module type */
     nullptr,                        /* init master */

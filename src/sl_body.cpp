@@ -1,5 +1,7 @@
 #include "sl_body.h"
 
+#include <iterator>
+
 #include "core/sl_escape.h"
 #include "core/sl_json.h"
 #include "sl_config_util.h"
@@ -12,6 +14,7 @@ const Body kBuiltIn[] = {
     {Body::Kind::kJson, ngx_null_string, Body::Escape::kNone, nullptr},
     {Body::Kind::kProblem, ngx_null_string, Body::Escape::kNone, nullptr},
     {Body::Kind::kText, ngx_null_string, Body::Escape::kNone, nullptr},
+    {Body::Kind::kGrpc, ngx_null_string, Body::Escape::kNone, nullptr},
 };
 
 /* What stands for a variable that holds nothing, outside of quotes. */
@@ -283,12 +286,14 @@ char *write_value(const Body &body, const BodyPart &part,
 
 const Body *read_body(ngx_conf_t *cf) noexcept
 {
-    constexpr std::string_view kNames[] = {"json", "problem", "text"};
+    constexpr std::string_view kNames[] = {"json", "problem", "text", "grpc"};
 
     auto *args = static_cast<ngx_str_t *>(cf->args->elts);
     bool has_template = cf->args->nelts == 3;
 
-    for (size_t i = 0; i < 3; i++) {
+    static_assert(std::size(kNames) == std::size(kBuiltIn), "one name each");
+
+    for (size_t i = 0; i < std::size(kNames); i++) {
         if (view(args[1]) != kNames[i]) {
             continue;
         }
@@ -306,8 +311,8 @@ const Body *read_body(ngx_conf_t *cf) noexcept
 
     if (!is_media_type(view(args[1]))) {
         refuse_value(cf, "body", &args[1],
-                     "json, problem or text, or a media type like text/html "
-                     "and a template");
+                     "json, problem, text or grpc, or a media type like "
+                     "text/html and a template");
         return nullptr;
     }
 

@@ -1,6 +1,7 @@
 /*
- * The body of a refusal: one of ours, or a template of the user's, in which the
- * values of variables are escaped as its media type demands.
+ * The body of a refusal: one of ours (for gRPC: none), or a template of the
+ * user's, in which the values of variables are escaped as its media type
+ * demands.
  */
 
 #pragma once
@@ -17,7 +18,7 @@ struct BodyPart {
 };
 
 struct Body {
-    enum class Kind { kJson, kProblem, kText, kTemplate };
+    enum class Kind { kJson, kProblem, kText, kGrpc, kTemplate };
     enum class Escape { kNone, kJson, kHtml };
 
     Kind kind;

@@ -472,7 +472,7 @@ char *merge_location_conf(ngx_conf_t *, void *parent, void *child) noexcept
     ngx_conf_merge_uint_value(conf->on_error, prev->on_error, kPass);
     ngx_conf_merge_uint_value(conf->status, prev->status,
                               NGX_HTTP_TOO_MANY_REQUESTS);
-    ngx_conf_merge_uint_value(conf->log_level, prev->log_level, NGX_LOG_WARN);
+    ngx_conf_merge_uint_value(conf->log_level, prev->log_level, NGX_LOG_ERR);
     ngx_conf_merge_uint_value(conf->reset, prev->reset, kDelta);
     ngx_conf_merge_uint_value(conf->ipv6_prefix, prev->ipv6_prefix,
                               kDefaultIpv6Prefix);

@@ -36,6 +36,7 @@ struct RedisParameters {
     ngx_str_t sentinel_password;
     ngx_str_t sentinel_password_file;
     ngx_str_t db;
+    ngx_str_t prefix;
     ngx_str_t connections;
     TlsParameters tls;
 };
@@ -52,6 +53,7 @@ const Parameter kParameters[] = {
     {"sentinel_password_file=",
      offsetof(RedisParameters, sentinel_password_file)},
     {"db=", offsetof(RedisParameters, db)},
+    {"prefix=", offsetof(RedisParameters, prefix)},
     {"connections=", offsetof(RedisParameters, connections)},
     {"tls=", offsetof(RedisParameters, tls.tls)},
     {"tls_ca=", offsetof(RedisParameters, tls.ca)},
@@ -151,6 +153,20 @@ bool set_db(ngx_conf_t *cf, std::string_view in_url, const ngx_str_t &given,
     }
 
     *to = static_cast<ngx_uint_t>(db);
+    return true;
+}
+
+bool set_prefix(ngx_conf_t *cf, const ngx_str_t &given, ngx_str_t *to)
+{
+    *to = given.len ? given : str(kDefaultKeyPrefix);
+
+    if (!is_key_prefix(view(*to))) {
+        refuse_value(cf, "prefix", to,
+                     "1 to 64 letters, digits, \"_\", \".\" or \"-\"; the "
+                     "\":\" after it comes by itself");
+        return false;
+    }
+
     return true;
 }
 
@@ -502,6 +518,7 @@ bool read_settings(ngx_conf_t *cf, RedisSettings *settings, ngx_str_t *name)
            && set_timeout(cf, "connect_timeout", &given.connect_timeout,
                           kDefaultConnectTimeout, &settings->connect_timeout)
            && set_db(cf, url.db, given.db, &settings->db)
+           && set_prefix(cf, given.prefix, &settings->prefix)
            && set_connections(cf, &given.connections, &settings->connections)
            && set_credentials(cf, url, given, settings)
            && set_sentinel_credentials(cf, given, settings)

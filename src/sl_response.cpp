@@ -8,12 +8,14 @@ namespace sl {
 namespace {
 
 ngx_http_output_header_filter_pt next_header_filter;
-ngx_http_output_header_filter_pt next_status_filter;
+ngx_http_output_header_filter_pt next_last_header_filter;
 
 constexpr std::string_view kLimit = "X-RateLimit-Limit";
 constexpr std::string_view kRemaining = "X-RateLimit-Remaining";
 constexpr std::string_view kReset = "X-RateLimit-Reset";
 constexpr std::string_view kRetryAfter = "Retry-After";
+constexpr std::string_view kCacheControl = "Cache-Control";
+constexpr std::string_view kExpires = "Expires";
 constexpr std::string_view kPolicy = "RateLimit-Policy";
 constexpr std::string_view kService = "RateLimit";
 
@@ -158,6 +160,18 @@ bool set_headers(ngx_http_request_t *r, const Check &check)
            && set_number(r, kRetryAfter, retry_after);
 }
 
+/*
+ * What one client was refused with must not be handed to another by a cache,
+ * whatever the application, add_header or expires say of the error page.
+ */
+bool forbid_caching(ngx_http_request_t *r)
+{
+    remove_header(r, kCacheControl);
+    remove_header(r, kExpires);
+
+    return set_header(r, kCacheControl, "no-store");
+}
+
 /* Of this answer, not of those to subrequests that become a part of it. */
 Check *check_of_answer(ngx_http_request_t *r)
 {
@@ -185,9 +199,10 @@ ngx_int_t header_filter(ngx_http_request_t *r) noexcept
 
 /*
  * By now no filter makes another status of it, as that of ranges does, nor
- * holds the header back to wait for the body, as that of images does.
+ * holds the header back to wait for the body, as that of images does; and
+ * add_header and expires have had their say.
  */
-ngx_int_t status_filter(ngx_http_request_t *r) noexcept
+ngx_int_t last_header_filter(ngx_http_request_t *r) noexcept
 {
     Check *check = check_of_answer(r);
 
@@ -198,7 +213,11 @@ ngx_int_t status_filter(ngx_http_request_t *r) noexcept
         return NGX_ERROR;
     }
 
-    return next_status_filter(r);
+    if (check != nullptr && check->is_refused() && !forbid_caching(r)) {
+        return NGX_ERROR;
+    }
+
+    return next_last_header_filter(r);
 }
 
 void log_refusal(ngx_http_request_t *r, const Check &check)
@@ -305,14 +324,14 @@ u_char *write_text(u_char *p, const Check &check)
     int64_t seconds = retry_after_value(check);
 
     if (check.outcome() != Outcome::kRejected) {
-        return ngx_sprintf(p, "Service unavailable, try again later.\n");
+        return ngx_sprintf(p, "Service unavailable, try again later.");
     }
 
     if (seconds < 0) {
-        return ngx_sprintf(p, "Too many requests.\n");
+        return ngx_sprintf(p, "Too many requests.");
     }
 
-    return ngx_sprintf(p, "Too many requests, try again in %L second%s.\n",
+    return ngx_sprintf(p, "Too many requests, try again in %L second%s.",
                        seconds, seconds == 1 ? "" : "s");
 }
 
@@ -332,11 +351,13 @@ u_char *write_json(u_char *p, const Check &check, ngx_uint_t status)
     return p;
 }
 
+/* What a body has at most, but for the names of limits. */
+constexpr size_t kMaxFixed = 300;
+
 /* False: out of memory, or a variable could not be evaluated. */
 bool write_body(ngx_http_request_t *r, const Check &check, ngx_uint_t status,
                 ngx_str_t *type, ngx_str_t *text)
 {
-    constexpr size_t kMaxFixed = 300;
     constexpr size_t kMaxName = kMaxZoneName + sizeof(",\"\"");
 
     const Body &body = *location_conf(r)->body;
@@ -363,10 +384,11 @@ bool write_body(ngx_http_request_t *r, const Check &check, ngx_uint_t status,
 
     case Body::Kind::kText:
         *type = ngx_string("text/plain");
-        end = write_text(end, check);
+        end = ngx_sprintf(write_text(end, check), "\n");
         break;
 
     case Body::Kind::kJson:
+    case Body::Kind::kGrpc:
     case Body::Kind::kTemplate:
         *type = ngx_string("application/json");
         end = write_json(end, check, status);
@@ -378,16 +400,12 @@ bool write_body(ngx_http_request_t *r, const Check &check, ngx_uint_t status,
     return true;
 }
 
-ngx_int_t send_body(ngx_http_request_t *r, const Check &check,
-                    ngx_uint_t status)
+ngx_int_t send(ngx_http_request_t *r, ngx_uint_t status, ngx_str_t type,
+               const ngx_str_t &text)
 {
-    ngx_str_t type;
     ngx_http_complex_value_t body;
     ngx_memzero(&body, sizeof(body));
-
-    if (!write_body(r, check, status, &type, &body.value)) {
-        return NGX_ERROR;
-    }
+    body.value = text;
 
     /* the body of a refused request is not worth a "100 Continue" */
     r->expect_tested = 1;
@@ -396,6 +414,53 @@ ngx_int_t send_body(ngx_http_request_t *r, const Check &check,
     r->err_status = status;
 
     return ngx_http_send_response(r, status, &type, &body);
+}
+
+ngx_int_t send_body(ngx_http_request_t *r, const Check &check,
+                    ngx_uint_t status)
+{
+    ngx_str_t type;
+    ngx_str_t text;
+
+    return write_body(r, check, status, &type, &text)
+               ? send(r, status, type, text)
+               : NGX_ERROR;
+}
+
+/*
+ * To gRPC every answer is a 200. An error stands in the headers, as the only
+ * thing there is: it calls that "Trailers-Only".
+ */
+ngx_int_t send_grpc(ngx_http_request_t *r, const Check &check)
+{
+    constexpr std::string_view kResourceExhausted = "8";
+    constexpr std::string_view kUnavailable = "14";
+
+    auto *message = static_cast<u_char *>(ngx_pnalloc(r->pool, kMaxFixed));
+
+    if (message == nullptr) {
+        return NGX_ERROR;
+    }
+
+    /* has nothing that gRPC would have percent-encoded */
+    auto size = static_cast<size_t>(write_text(message, check) - message);
+
+    if (!set_header(r, "grpc-status",
+                    check.outcome() == Outcome::kRejected ? kResourceExhausted
+                                                          : kUnavailable)
+        || !set_header(r, "grpc-message",
+                       {reinterpret_cast<char *>(message), size}))
+    {
+        return NGX_ERROR;
+    }
+
+    r->header_only = 1;
+
+    /* a 200 could otherwise become a 304 or a 412 */
+    r->disable_not_modified = 1;
+
+    return send(r, NGX_HTTP_OK, ngx_string("application/grpc"),
+                ngx_null_string);
 }
 
 }  // namespace
@@ -462,7 +527,10 @@ ngx_int_t refuse(ngx_http_request_t *r, const Check &check) noexcept
         return NGX_DONE;
     }
 
-    ngx_http_finalize_request(r, send_body(r, check, status));
+    bool is_grpc = location_conf(r)->body->kind == Body::Kind::kGrpc;
+
+    ngx_http_finalize_request(r, is_grpc ? send_grpc(r, check)
+                                         : send_body(r, check, status));
     return NGX_DONE;
 }
 
@@ -472,10 +540,10 @@ void install_header_filter() noexcept
     ngx_http_top_header_filter = header_filter;
 }
 
-void install_status_filter() noexcept
+void install_last_header_filter() noexcept
 {
-    next_status_filter = ngx_http_top_header_filter;
-    ngx_http_top_header_filter = status_filter;
+    next_last_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = last_header_filter;
 }
 
 }  // namespace sl

@@ -15,11 +15,11 @@ ngx_int_t refuse(ngx_http_request_t *r, const Check &check) noexcept;
 
 /*
  * Put filters in their places in the chain: what sets the headers, so that
- * other modules may have a say in them, and what settles the counts, where the
- * status is final.
+ * other modules may have a say in them, and what has the last word, where the
+ * status is final: it settles the counts, and keeps caches from refusals.
  */
 void install_header_filter() noexcept;
-void install_status_filter() noexcept;
+void install_last_header_filter() noexcept;
 
 /*
  * Whole seconds, or -1: there is no such moment, or it is not known.

@@ -96,6 +96,13 @@ ngx_int_t get_zone(ngx_http_request_t *, ngx_http_variable_value_t *v,
     return set_text(v, view(check.shown()->limit->zone->name));
 }
 
+/* As it was evaluated: that of key=, or of fallback= where that was empty. */
+ngx_int_t get_key(ngx_http_request_t *, ngx_http_variable_value_t *v,
+                  const Check &check)
+{
+    return set_text(v, view(check.shown()->key));
+}
+
 ngx_int_t get_limit(ngx_http_request_t *r, ngx_http_variable_value_t *v,
                     const Check &check)
 {
@@ -151,6 +158,7 @@ struct Variable {
 const Variable kVariables[] = {
     {"sliding_limit_status", get_status, false},
     {"sliding_limit_zone", get_zone, true},
+    {"sliding_limit_key", get_key, true},
     {"sliding_limit_limit", get_limit, true},
     {"sliding_limit_remaining", get_remaining, true},
     {"sliding_limit_reset", get_reset, true},

@@ -142,7 +142,7 @@ my $TIMEOUT = 'a time from 1ms to 60s';
 my $STATUSES =
     'statuses from 100 to 599 or classes from 1xx to 5xx, separated by commas';
 my $HEADERS = '"x", "ietf", both of them, or "off" alone';
-my $BODY = 'json, problem or text, or a media type like text/html and a template';
+my $BODY = 'json, problem, text or grpc, or a media type like text/html and a template';
 my $PREFIX = 'a whole number of bits from 1 to 128';
 my $NAME = $ZONE . ', and not "memory"';
 my $DB = 'a number from 0 to 2147483647';
@@ -631,7 +631,7 @@ refused("sliding_limit_headers $_->[0]", { location => "sliding_limit_headers $_
 # ---- sliding_limit_body
 
 accepted("sliding_limit_body $_", location => "sliding_limit_body $_;") for
-    'json', 'problem', 'text',
+    'json', 'problem', 'text', 'grpc',
     q{text/plain 'Come back in $sliding_limit_retry_after seconds.'},
     q{"text/html; charset=utf-8" '<p>${sliding_limit_zone}s</p>'},
     q{application/vnd.acme.error-v1+json '{}'}, q{image/svg+xml '<svg/>'},
@@ -650,7 +650,7 @@ refused("sliding_limit_body $_ without a template", { location => "sliding_limit
 
 refused("sliding_limit_body $_ with a template", { location => "sliding_limit_body $_ 'no';" },
     qq{body "$_" takes no template; a media type like text/plain does})
-    for 'json', 'problem', 'text';
+    for 'json', 'problem', 'text', 'grpc';
 
 # types that are none
 refused("sliding_limit_body '$_' with a template",
@@ -854,6 +854,15 @@ accepted("connections=$_", with_redis("redis://127.0.0.1 connections=$_")) for 1
 refused("connections=$_", { with_redis("redis://127.0.0.1 connections=$_") },
     qq{invalid connections "$_", must be a whole number from 1 to 64})
     for 0, 65, -1, 'many', '1.5';
+
+accepted("prefix=$_", with_redis("redis://127.0.0.1 prefix=$_"))
+    for 'rate_limit', 'a', '0', 'Staging-2.eu_west', 'p' x 64;
+refused("prefix=$_", { with_redis("redis://127.0.0.1 prefix=$_") },
+    qq{invalid prefix "$_", must be 1 to 64 letters, digits, "_", "." or "-"})
+    for 'p' x 65, 'a:', 'a:b', '*', 'a?', 'a[b]', "caf\xc3\xa9", '~a', 'a/b';
+refused("prefix=$_", { with_redis(qq{redis://127.0.0.1 "prefix=$_"}) }, qq{invalid prefix "$_"})
+    for '{a}', 'a}', '{', 'a b', "a\tb", "a\x01";
+refused('prefix=', { with_redis('redis://127.0.0.1 prefix=') }, '"prefix=" has no value');
 
 accepted('sentinel_user= and sentinel_password=',
     with_redis('sentinel://127.0.0.1/m sentinel_user=u sentinel_password=p'));

@@ -63,7 +63,7 @@ subtest 'a request that would be refused passes, and everything but the answer s
     is_deeply [$nginx->try('/dry?k=a', qw(X-Status X-Zone X-RateLimit-Remaining Retry-After X-Retry))],
         [200, 'REJECTED_DRY_RUN', 'dry', 0, '', ''], 'no Retry-After: there is nothing to retry';
     is count('dry', 'a'), 2, 'as much is counted as if it had been refused';
-    like $nginx->error_log, qr/\[warn\] .*sliding_limit: would be refused by zone "dry", max 2 in 60000 ms, but for its dry run/;
+    like $nginx->error_log, qr/\[error\] .*sliding_limit: would be refused by zone "dry", max 2 in 60000 ms, but for its dry run/;
 };
 
 subtest 'sliding_limit_dry_run: all limits of the level' => sub {

@@ -15,6 +15,7 @@ use Time::HiRes qw(sleep time);
 
 my %tests = (
     'api-keys.conf' => \&api_keys,
+    'grpc.conf' => \&grpc,
     'hybrid.conf' => \&hybrid,
     'login.conf' => \&login,
     'tiers.conf' => \&tiers,
@@ -23,7 +24,8 @@ my %tests = (
 
 # The application. Whoever has no session is who X-User and X-Role say, so that
 # nothing but the example itself keeps forged ones out.
-my $application = start_nginx(<<'CONFIG', http => <<'HTTP');
+my $grpc_port = free_port();
+my $application = start_nginx(<<'CONFIG', http => <<'HTTP' . <<"GRPC");
     location = /who {
         add_header X-User $session_user;
         add_header X-Role $session_role;
@@ -56,6 +58,11 @@ CONFIG
         of-number standard;
     }
 HTTP
+    server {
+        listen 127.0.0.1:$grpc_port http2;
+        location / { default_type application/grpc; add_header grpc-status 0; return 200; }
+    }
+GRPC
 
 is_deeply [sort map { basename $_ } glob 'examples/*'], [sort keys %tests],
     'every file in examples/ is tried here';
@@ -75,6 +82,18 @@ for my $name (sort keys %tests) {
 
 done_testing;
 
+# What is different there.
+sub changes_of {
+    my ($name, $port) = @_;
+
+    return $name ne 'grpc.conf' ? () : (
+        'listen 8080;' => undef,
+        'listen 8080 http2;' => "listen 127.0.0.1:$port http2;",
+        'http://127.0.0.1:3000' => undef,
+        'grpc://127.0.0.1:3000' => "grpc://127.0.0.1:$grpc_port",
+    );
+}
+
 # The example with this machine's ports and paths, and a timeout that does not
 # fail open where the machine is busy. `also` is what a test must change besides.
 sub start_example {
@@ -89,11 +108,12 @@ sub start_example {
         'redis://127.0.0.1:6379;' => 'redis://127.0.0.1:' . $redis->port . ' timeout=10s connect_timeout=5s;',
         'listen 8080;' => "listen 127.0.0.1:$port;",
         'http://127.0.0.1:3000' => "http://127.0.0.1:$application_port",
+        changes_of($name, $port),
         %also,
     );
 
     my $text = do { local (@ARGV, $/) = "examples/$name"; <> };
-    for my $old (sort keys %change) {
+    for my $old (grep { defined $change{$_} } sort keys %change) {
         $text =~ s/\Q$old\E/$change{$old}/g or die "examples/$name has no \"$old\"";
     }
 
@@ -326,6 +346,27 @@ sub api_keys {
     is $exempt->('GET /', from => '127.2.0.1'), '200', 'and not told of any limit';
     is counted('api:127.2.0.1'), 0, 'nor counted';
     is answers(1, 'GET /', from => '127.3.0.1', %$alice), '429:1', 'elsewhere the key is still used up';
+}
+
+sub grpc {
+    my $url = 'http://127.0.0.1:' . $nginx->port;
+    my $call = sub { my ($path) = @_; return scalar `nghttp -v $url$path 2>&1` };
+
+    like $call->('/shop.Items/List'), qr/ grpc-status: 0$/m, 'a call reaches the application';
+
+    $call->('/shop.Orders/Place') for 1 .. 11;
+    is counted('orders:127.0.0.1'), 10, 'an address can place 10 orders a minute';
+    is counted('calls:127.0.0.1'), 11, 'which are calls, too, but for a refused one';
+
+    system "h2load -n 100 -c 1 -m 10 $url/shop.Items/List > /dev/null";
+    is counted('calls:127.0.0.1'), 100, 'it can make 100 calls';
+
+    for my $path ('/shop.Items/List', '/shop.Orders/Place') {
+        my $said = $call->($path);
+        like $said, qr/ :status: 200$/m, 'a refusal is a 200';
+        like $said, qr/ grpc-status: 8$/m, 'with the status of gRPC';
+        like $said, qr/ retry-after: \d+$/m, 'that says when to come back';
+    }
 }
 
 sub writes {

@@ -34,7 +34,7 @@ my $http = 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . " timeout=1
         }
         location /page {
             sliding_limit zone=h2_page max=0 window=60s key=\$arg_k;
-            error_page 429 =429 /free;
+            error_page 429 =429 /cacheable;
             empty_gif;
         }
         location /silent {
@@ -43,6 +43,7 @@ my $http = 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . " timeout=1
             empty_gif;
         }
         location /free { empty_gif; }
+        location /cacheable { add_header Cache-Control public always; empty_gif; }
         location /proxied {
             sliding_limit zone=h2_proxied max=2 window=60s key=\$arg_k;
             proxy_pass http://127.0.0.1:$plain;
@@ -106,6 +107,7 @@ subtest 'a refused stream has the headers and the body' => sub {
     like $headers->{'x-ratelimit-reset'}, qr/^(5[0-9]|60)$/;
     is $headers->{'retry-after'}, $headers->{'x-ratelimit-reset'};
     is $headers->{'content-type'}, 'application/json';
+    is $headers->{'cache-control'}, 'no-store';
     is $body, '{"status":429,"code":"rate_limit:exceeded"}';
 };
 
@@ -113,6 +115,7 @@ subtest 'a refused HEAD has the headers and no body' => sub {
     my ($status, $headers, $body) = h2('/limited?k=a', '--head');
     is $status, 429;
     is $headers->{'x-ratelimit-remaining'}, 0;
+    is $headers->{'cache-control'}, 'no-store';
     is $body, '';
 };
 
@@ -127,6 +130,7 @@ subtest 'an error_page stands for the refusal' => sub {
     my ($status, $headers, $body) = h2('/page?k=a');
     is $status, 429;
     is $headers->{'x-ratelimit-limit'}, 0;
+    is $headers->{'cache-control'}, 'no-store', 'in the place of its own';
     like $body, qr/^GIF/;
 };
 

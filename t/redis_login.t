@@ -64,7 +64,7 @@ sub shows_no_password {
 sub counts {
     my ($name, $redis, $redis_line, %with) = @_;
     my $db = $with{db} // 0;
-    my $key = 'rate_limit:login:somebody';
+    my $key = ($with{prefix} // 'rate_limit') . ':login:somebody';
 
     subtest "counts: $name" => sub {
         $redis->cli('FLUSHALL');
@@ -235,6 +235,7 @@ SKIP: {
 
     $add_user->('limiter', '~rate_limit:*', @commands);
     $add_user->('a@b:c', '~rate_limit:*', @commands, '+select');
+    $add_user->('stage', '~staging:*', @commands);
 
     counts('a user in the URL', $redis, "redis://limiter:$SECRET\@$host");
     counts('user= and password=', $redis, "redis://$host user=limiter password=$SECRET");
@@ -245,6 +246,11 @@ SKIP: {
         "redis://$host user=limiter password_file=" . write_file('limiter', "$SECRET\n"));
     counts('an encoded user in the URL', $redis, "redis://a%40b%3ac:$SECRET\@$host/6", db => 6);
     counts('the same as user=', $redis, "redis://$host/6 user=a\@b:c password=$SECRET", db => 6);
+
+    counts('a user with rights to the keys of a prefix', $redis,
+        "redis://stage:$SECRET\@$host prefix=staging", prefix => 'staging');
+    fails('the same without the prefix', $redis, "redis://stage:$SECRET\@$host",
+        qr/NOPERM .*key/);
 
     fails("a user's wrong password", $redis, "redis://limiter:not$SECRET\@$host",
         qr/WRONGPASS/);

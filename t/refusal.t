@@ -10,6 +10,7 @@ X-RateLimit-Limit: 1
 X-RateLimit-Remaining: 0
 X-RateLimit-Reset: (5[0-9]|60)
 Retry-After: (5[0-9]|60)
+Cache-Control: no-store
 END
 
 run_tests();
@@ -70,7 +71,10 @@ refused by zone
 
 
 
-=== the log names the zone (2: the next one is refused), at level warn
+=== the log names the zone (2: the next one is refused), at a level that stock nginx shows
+--- log_level: error
+--- http_config
+    sliding_limit_redis redis://127.0.0.1:$TEST_NGINX_REDIS_PORT timeout=10s connect_timeout=10s;
 --- config
     location /t {
         sliding_limit zone=refusal_log max=1 window=60s key=$TEST_NGINX_RUN;
@@ -80,10 +84,10 @@ refused by zone
 GET /t
 --- error_code: 429
 --- error_log eval
-qr/\[warn\] .*refused by zone "refusal_log", max 1 in 60000 ms, retry after (5[0-9]|60) s/
+qr/\[error\] .*refused by zone "refusal_log", max 1 in 60000 ms, retry after (5[0-9]|60) s/
 --- no_error_log
 [alert]
-[error]
+[crit]
 
 
 
@@ -144,9 +148,8 @@ qr/\[notice\] .*refused by zone "refusal_notice"/
 
 
 === sliding_limit_log_level error
---- http_config
-    sliding_limit_log_level error;
 --- config
+    sliding_limit_log_level error;
     location /t {
         sliding_limit zone=refusal_error max=0 window=60s key=$TEST_NGINX_RUN;
         empty_gif;
@@ -159,6 +162,24 @@ qr/\[error\] .*refused by zone "refusal_error"/
 --- no_error_log
 [alert]
 [warn]
+
+
+
+=== sliding_limit_log_level warn
+--- config
+    sliding_limit_log_level warn;
+    location /t {
+        sliding_limit zone=refusal_warn max=0 window=60s key=$TEST_NGINX_RUN;
+        empty_gif;
+    }
+--- request
+GET /t
+--- error_code: 429
+--- error_log eval
+qr/\[warn\] .*refused by zone "refusal_warn"/
+--- no_error_log
+[alert]
+[error]
 
 
 

@@ -424,3 +424,118 @@ END
 --- no_error_log
 [alert]
 [error]
+
+
+
+=== $sliding_limit_key is what was counted, with text and variables in it, when it is refused, too
+--- config
+    location /t {
+        sliding_limit zone=variables_key max=1 window=60s key=$TEST_NGINX_RUN:$arg_k;
+        add_header V-Key "[$sliding_limit_key]" always;
+        empty_gif;
+    }
+--- request eval
+["GET /t?k=a%20b", "GET /t?k=a%20b", "GET /t?k=c"]
+--- error_code eval
+[200, 429, 200]
+--- response_headers eval
+["V-Key: [$ENV{TEST_NGINX_RUN}:a%20b]", "V-Key: [$ENV{TEST_NGINX_RUN}:a%20b]", "V-Key: [$ENV{TEST_NGINX_RUN}:c]"]
+--- no_error_log
+[alert]
+[error]
+
+
+
+=== $sliding_limit_key is the fallback where the key is empty
+--- config
+    location /t {
+        sliding_limit zone=variables_fallback max=9 window=60s key=$cookie_id fallback=$TEST_NGINX_RUN-$remote_addr;
+        add_header V-Key "[$sliding_limit_key]" always;
+        empty_gif;
+    }
+--- request eval
+["GET /t", "GET /t"]
+--- more_headers eval
+["", "Cookie: id=mine"]
+--- response_headers eval
+["V-Key: [$ENV{TEST_NGINX_RUN}-127.0.0.1]", "V-Key: [mine]"]
+--- no_error_log
+[alert]
+[error]
+
+
+
+=== $sliding_limit_key of several limits is that of the one shown
+--- config
+    location /t {
+        sliding_limit zone=variables_key_wide max=9 window=60s key=wide-$TEST_NGINX_RUN;
+        sliding_limit zone=variables_key_narrow max=2 window=60s key=narrow-$TEST_NGINX_RUN;
+        add_header V-Zone $sliding_limit_zone always;
+        add_header V-Key "[$sliding_limit_key]" always;
+        empty_gif;
+    }
+--- request
+GET /t
+--- response_headers eval
+"V-Zone: variables_key_narrow\nV-Key: [narrow-$ENV{TEST_NGINX_RUN}]"
+--- no_error_log
+[alert]
+[error]
+
+
+
+=== $sliding_limit_key is known where the store is not: the limit is shown
+--- http_config
+    sliding_limit_redis redis://127.0.0.1:$TEST_NGINX_DEAD_PORT;
+--- config
+    location /t {
+        sliding_limit zone=variables_key_down max=9 window=60s key=$TEST_NGINX_RUN;
+        add_header V-Status $sliding_limit_status always;
+        add_header V-Key "[$sliding_limit_key]" always;
+        empty_gif;
+    }
+--- request
+GET /t
+--- response_headers eval
+"V-Status: FAILED_OPEN\nV-Key: [$ENV{TEST_NGINX_RUN}]"
+--- no_error_log
+[alert]
+
+
+
+=== $sliding_limit_key is empty where no limit is shown
+--- config
+    add_header V-Key "[$sliding_limit_key]" always;
+    location /exempt {
+        sliding_limit zone=variables_key_exempt max=9 window=60s key=$arg_nobody;
+        empty_gif;
+    }
+    location /none {
+        empty_gif;
+    }
+--- request eval
+["GET /exempt", "GET /none"]
+--- response_headers eval
+["V-Key: []", "V-Key: []"]
+--- no_error_log
+[alert]
+[error]
+
+
+
+=== a binary $sliding_limit_key is whole in the log, escaped as nginx does
+--- http_config
+    log_format key "key=[$sliding_limit_key]";
+--- config
+    access_log logs/access.log key;
+    location ~ ^/t/(?<rest>.*)$ {
+        sliding_limit zone=variables_key_odd max=9 window=60s key=$TEST_NGINX_RUN$rest;
+        empty_gif;
+    }
+--- request
+GET /t/%01%22%7fend
+--- access_log eval
+qr/^key=\[run[-0-9a-f]+\\x01\\x22\\x7Fend\]$/
+--- no_error_log
+[alert]
+[error]

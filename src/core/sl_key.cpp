@@ -51,8 +51,15 @@ bool is_zone_name(std::string_view name) noexcept
     return true;
 }
 
-RedisKey redis_key(std::string_view zone, std::string_view key,
-                   KeyStyle style) noexcept
+bool is_key_prefix(std::string_view text) noexcept
+{
+    static_assert(kMaxKeyPrefix == kMaxZoneName, "the same rules");
+
+    return is_zone_name(text);
+}
+
+RedisKey redis_key(std::string_view prefix, std::string_view zone,
+                   std::string_view key, KeyStyle style) noexcept
 {
     static_assert(kMaxReadableKey >= kSha256HexSize + 1, "a hash must fit");
 
@@ -60,7 +67,8 @@ RedisKey redis_key(std::string_view zone, std::string_view key,
     RedisKey name;
     name.size = 0;
 
-    append(name, kRedisKeyPrefix);
+    append(name, prefix);
+    append(name, ":");
     append(name, zone);
     append(name, in_braces ? ":{" : ":");
 

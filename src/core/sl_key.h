@@ -1,11 +1,12 @@
 /*
- * Names of the sorted sets in Redis: rate_limit:ZONE:KEY.
+ * Names of the sorted sets in Redis: PREFIX:ZONE:KEY.
  *
- * KEY comes from the client and may be anything. Two different pairs of zone
- * and key never share a name, whatever bytes they are made of:
+ * KEY comes from the client and may be anything. Two different sets of prefix,
+ * zone and key never share a name, whatever bytes they are made of:
  *
- *   - a zone's name has no ':' (configuration sees to that), so the second
- *     ':' is where the zone ends, however many the key contains;
+ *   - neither a prefix nor a zone's name has a ':' (configuration sees to
+ *     that), so the second ':' is where the zone ends, however many the key
+ *     contains;
  *   - an ordinary key stands there as it is, readable in redis-cli;
  *   - any other key (long, control characters, braces, a leading '#') stands
  *     there as '#' and its SHA-256. Braces are among them because a Redis
@@ -22,12 +23,13 @@
 
 namespace sl {
 
-constexpr std::string_view kRedisKeyPrefix = "rate_limit:";
+constexpr std::string_view kDefaultKeyPrefix = "rate_limit";
+constexpr size_t kMaxKeyPrefix = 64;
 constexpr size_t kMaxZoneName = 64;
 constexpr size_t kMaxReadableKey = 128;
 
 struct RedisKey {
-    char data[kRedisKeyPrefix.size() + kMaxZoneName + 3 + kMaxReadableKey];
+    char data[kMaxKeyPrefix + 1 + kMaxZoneName + 3 + kMaxReadableKey];
     size_t size;
 
     std::string_view view() const noexcept { return {data, size}; }
@@ -36,10 +38,16 @@ struct RedisKey {
 /* [A-Za-z0-9_.-]{1,64} */
 bool is_zone_name(std::string_view name) noexcept;
 
+/*
+ * The same: a brace would choose the slot in a cluster, a ':' look like another
+ * prefix and a zone, and a '*' or '?' mean something else in an ACL.
+ */
+bool is_key_prefix(std::string_view text) noexcept;
+
 enum class KeyStyle { kPlain, kInBraces };
 
-/* `zone` must be a zone name. */
-RedisKey redis_key(std::string_view zone, std::string_view key,
-                   KeyStyle style) noexcept;
+/* `prefix` must be a key prefix and `zone` a zone name, or empty. */
+RedisKey redis_key(std::string_view prefix, std::string_view zone,
+                   std::string_view key, KeyStyle style) noexcept;
 
 }  // namespace sl

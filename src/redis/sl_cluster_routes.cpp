@@ -600,7 +600,8 @@ void ClusterRoutes::choose_probe_key(Node *node) noexcept
                                   static_cast<ngx_uint_t>(i))
                       - reinterpret_cast<u_char *>(text);
 
-        node->probe_key = redis_key("", {text, size}, KeyStyle::kInBraces);
+        node->probe_key = redis_key(view(settings_.prefix), "", {text, size},
+                                    KeyStyle::kInBraces);
         node->has_probe_key =
             owners_[cluster_slot(node->probe_key.view())] == node;
     }

@@ -13,11 +13,12 @@ namespace {
 /* What the script says of one of several that it could not decide. */
 constexpr int64_t kAskAlone = -1;
 
-ScriptLimit script_limit(const LimitQuery &limit, KeyStyle style)
+ScriptLimit script_limit(const LimitQuery &limit, std::string_view prefix,
+                         KeyStyle style)
 {
     static const char *const kRules[2][2] = {{"", "n"}, {"d", "dn"}};
 
-    return ScriptLimit{redis_key(limit.zone, limit.key, style),
+    return ScriptLimit{redis_key(prefix, limit.zone, limit.key, style),
                        limit.window_us,
                        limit.max,
                        limit.cost,
@@ -83,11 +84,11 @@ void add_arguments(const ScriptArgs &args, CommandWriter *command)
 }  // namespace
 
 ScriptArgs::ScriptArgs(const Query &query, int64_t time,
-                       KeyStyle style) noexcept
+                       std::string_view prefix, KeyStyle style) noexcept
     : count(query.count), id(query.id), time_us(time), slot(0)
 {
     for (size_t i = 0; i < count; i++) {
-        limits[i] = script_limit(query.limits[i], style);
+        limits[i] = script_limit(query.limits[i], prefix, style);
     }
 }
 

@@ -42,7 +42,8 @@ struct ScriptArgs {
 
     ScriptArgs() noexcept : limits(), count(0), time_us(kAsk), slot(0) {}
 
-    ScriptArgs(const Query &query, int64_t time, KeyStyle style) noexcept;
+    ScriptArgs(const Query &query, int64_t time, std::string_view prefix,
+               KeyStyle style) noexcept;
 
     /* Those of the limits whose index is picked. */
     template <typename Predicate>

@@ -67,6 +67,9 @@ struct RedisSettings {
 
     ngx_uint_t db;
 
+    /* What the names of all keys begin with. */
+    ngx_str_t prefix;
+
     /* From asking to answer, for one check. */
     ngx_msec_t timeout;
 

@@ -91,7 +91,7 @@ void RedisStore::stop() noexcept
 ScriptArgs RedisStore::args_for(const Query &query,
                                 int64_t time_us) const noexcept
 {
-    ScriptArgs args(query, time_us,
+    ScriptArgs args(query, time_us, view(settings_.prefix),
                     decides_by_key() ? KeyStyle::kInBraces : KeyStyle::kPlain);
 
     /* on a cluster all keys of a question are in one */

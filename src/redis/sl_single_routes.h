@@ -27,7 +27,7 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
 
     bool probe_key(const RedisChannel &, RedisKey *key) const noexcept override
     {
-        *key = redis_key("", "probe", KeyStyle::kPlain);
+        *key = redis_key(view(settings_.prefix), "", "probe", KeyStyle::kPlain);
         return true;
     }
 

@@ -14,12 +14,14 @@ using namespace std::string_view_literals;
 
 using sl::KeyStyle;
 
+constexpr std::string_view kPrefix = "rate_limit";
 constexpr std::string_view kZone = "api";
 constexpr std::string_view kStart = "rate_limit:api:";
 
 std::string name_of(std::string_view zone, std::string_view key)
 {
-    return std::string{sl::redis_key(zone, key, KeyStyle::kPlain).view()};
+    return std::string{
+        sl::redis_key(kPrefix, zone, key, KeyStyle::kPlain).view()};
 }
 
 std::string name_of(std::string_view key)
@@ -201,17 +203,66 @@ void a_special_byte_is_found_at_the_end_of_the_longest_readable_key(void **)
     assert_true(is_hashed(std::string(127, 'k') + '\0'));
 }
 
-void the_longest_zone_and_key_fill_a_name_exactly(void **)
+void the_longest_prefix_zone_and_key_fill_a_name_exactly(void **)
 {
+    std::string prefix(64, 'p');
     std::string zone(64, 'z');
     std::string key(128, 'k');
-    sl::RedisKey name = sl::redis_key(zone, key, KeyStyle::kPlain);
+    sl::RedisKey name = sl::redis_key(prefix, zone, key, KeyStyle::kPlain);
 
-    assert_text_equal(name.view(), "rate_limit:" + zone + ":" + key);
+    assert_text_equal(name.view(), prefix + ":" + zone + ":" + key);
 
-    name = sl::redis_key(zone, key, KeyStyle::kInBraces);
+    name = sl::redis_key(prefix, zone, key, KeyStyle::kInBraces);
     assert_int_equal(name.size, sizeof(name.data));
-    assert_text_equal(name.view(), "rate_limit:" + zone + ":{" + key + "}");
+    assert_text_equal(name.view(), prefix + ":" + zone + ":{" + key + "}");
+}
+
+void a_name_begins_with_the_prefix_and_is_the_same_otherwise(void **)
+{
+    for (std::string key :
+         {std::string("a:b"), std::string("{}"), std::string(300, 'k'),
+          std::string(), std::string("#")})
+    {
+        std::string rest = name_of(key).substr(kPrefix.size());
+
+        for (std::string prefix : {"p", "staging", "a.b-c_1"}) {
+            sl::RedisKey name =
+                sl::redis_key(prefix, kZone, key, KeyStyle::kPlain);
+
+            assert_text_equal(name.view(), prefix + rest);
+        }
+    }
+}
+
+void no_two_prefixes_share_a_name(void **)
+{
+    std::set<std::string> names;
+    size_t count = 0;
+
+    for (std::string prefix : {"a", "b", "ab", "a.b", "rate_limit"}) {
+        for (std::string zone : {"a", "b", "ab", "b.a"}) {
+            for (std::string key : {"a", "b", "a:b", "b:a", "a:a:b", "#", ""}) {
+                names.insert(std::string{
+                    sl::redis_key(prefix, zone, key, KeyStyle::kPlain).view()});
+                count++;
+            }
+        }
+    }
+
+    assert_int_equal(names.size(), count);
+}
+
+void a_prefix_has_nothing_that_clusters_or_acls_read_otherwise(void **)
+{
+    for (char ch : "{}:*?[]\\ \t\n~%,"sv) {
+        assert_false(sl::is_key_prefix("a" + byte(ch)));
+    }
+
+    assert_false(sl::is_key_prefix(""));
+    assert_true(sl::is_key_prefix("rate_limit"));
+    assert_true(sl::is_key_prefix("Staging-2.eu"));
+    assert_true(sl::is_key_prefix(std::string(64, 'p')));
+    assert_false(sl::is_key_prefix(std::string(65, 'p')));
 }
 
 void a_key_in_braces_is_the_same_otherwise(void **)
@@ -221,7 +272,8 @@ void a_key_in_braces_is_the_same_otherwise(void **)
           std::string("#"), std::string("}x{")})
     {
         std::string plain = name_of(key).substr(kStart.size());
-        sl::RedisKey name = sl::redis_key(kZone, key, KeyStyle::kInBraces);
+        sl::RedisKey name =
+            sl::redis_key(kPrefix, kZone, key, KeyStyle::kInBraces);
 
         assert_text_equal(name.view(), std::string(kStart) + "{" + plain + "}");
     }
@@ -377,7 +429,12 @@ int main()
         cmocka_unit_test(a_key_of_8_kilobytes_is_hashed),
         cmocka_unit_test(
             a_special_byte_is_found_at_the_end_of_the_longest_readable_key),
-        cmocka_unit_test(the_longest_zone_and_key_fill_a_name_exactly),
+        cmocka_unit_test(the_longest_prefix_zone_and_key_fill_a_name_exactly),
+        cmocka_unit_test(
+            a_name_begins_with_the_prefix_and_is_the_same_otherwise),
+        cmocka_unit_test(no_two_prefixes_share_a_name),
+        cmocka_unit_test(
+            a_prefix_has_nothing_that_clusters_or_acls_read_otherwise),
         cmocka_unit_test(a_key_in_braces_is_the_same_otherwise),
         cmocka_unit_test(a_hash_fits_behind_the_longest_zone),
         cmocka_unit_test(a_hash_taken_for_a_key_is_hashed_itself),

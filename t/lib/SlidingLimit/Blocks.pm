@@ -1,5 +1,6 @@
 # To be used after Test::Nginx::Socket: every block that names no Redis counts
-# in the shared one, and waits for it as long as a busy machine may need.
+# in the shared one, and waits for it as long as a busy machine may need. Its
+# refusals are logged below the level of errors, so that it can have none.
 
 package SlidingLimit::Blocks;
 
@@ -19,6 +20,7 @@ Test::Nginx::Util::add_block_preprocessor(sub {
     $block->set_value(http_config => <<"END");
     sliding_limit_redis redis://127.0.0.1:\$TEST_NGINX_REDIS_PORT
                         timeout=10s connect_timeout=10s;
+    sliding_limit_log_level warn;
 $config
 END
 });
