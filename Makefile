@@ -2,6 +2,9 @@
 
 SHELL := /bin/bash
 
+# Sources that the user names need nothing of Debian's: no apt, no root, no nginx.
+WANTED_PACKAGES := $(if $(filter undefined,$(origin NGINX_SRC)),build)
+
 NGINX_SRC ?= /usr/share/nginx/src
 BUILD     ?= build
 JOBS      ?= $(shell nproc)
@@ -20,7 +23,8 @@ $(BUILD)/$(MODULE): $(SOURCES) scripts/build-module $(BUILD)/nginx-version
 
 # a module fits the nginx it was built for and no other: notice a new one
 $(BUILD)/nginx-version: FORCE
-	@scripts/install-packages build
+	@scripts/install-packages $(WANTED_PACKAGES) \
+	    || { echo "or build for another nginx, with its sources: make NGINX_SRC=dir" >&2; exit 1; }
 	@mkdir -p $(@D)
 	@{ echo "$(NGINX_SRC)"; cat "$(NGINX_SRC)/src/core/nginx.h" 2> /dev/null; } > $@.new || true
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@

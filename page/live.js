@@ -127,7 +127,12 @@ function addNamed(parent, tag, { look, name }) {
 }
 
 // Text of unknown origin: what cannot be seen, or changes how its surroundings are
-// read, is written as an escape; the very long is cut, and whole in the title.
+// read, is written as an escape.
+const UNSEEN = /([\p{C}\p{Zl}\p{Zp}])/u;
+const asEscape = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
+const withEscapes = (text) => text.replace(new RegExp(UNSEEN, 'gu'), asEscape);
+
+// A client's key; the very long is cut, and whole in the title.
 function setKey(node, key) {
     if (node.shownKey === key) {
         return;
@@ -135,16 +140,14 @@ function setKey(node, key) {
     node.shownKey = key;
 
     const cut = key.length > LONGEST_KEY_SHOWN;
-    const escape = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
-    const unseen = /([\p{C}\p{Zl}\p{Zp}])/u;
 
     node.replaceChildren();
     if (key === '') {
         add(node, 'i', { text: '(empty)' });
     }
-    for (const part of (cut ? key.slice(0, LONGEST_KEY_SHOWN) : key).split(unseen)) {
-        if (unseen.test(part)) {
-            add(node, 'i', { text: escape(part) });
+    for (const part of (cut ? key.slice(0, LONGEST_KEY_SHOWN) : key).split(UNSEEN)) {
+        if (UNSEEN.test(part)) {
+            add(node, 'i', { text: asEscape(part) });
         } else {
             node.append(part);
         }
@@ -152,7 +155,7 @@ function setKey(node, key) {
     if (cut) {
         add(node, 'i', { text: `… ${count(key.length)} characters` });
     }
-    node.title = key.replace(new RegExp(unseen, 'gu'), escape);
+    node.title = withEscapes(key);
 }
 
 // Makes `table` show `items`, one row each. Rows stay with their item.
@@ -470,16 +473,22 @@ for (const tile of TILES) {
     tile.value = add(box, 'dd');
 }
 
-// The last minute that is over.
-const lastMinute = (zone) => periods(zone, RANGES['1h']).at(-2);
+// The last minute that is over; or the one that runs, if nothing has been counted before.
+function lastMinute(zone) {
+    const [over, running] = periods(zone, RANGES['1h']).slice(-2);
+    return over.all === 0 && data.since > over.time ? { ...running, isRunning: true } : over;
+}
+
+const limitWords = ({ max, window }) => `max ${max === 'varies' ? max : count(max)}, window ${windowWords(window)}`;
 
 function showZone(zone) {
     const minute = lastMinute(zone);
     const isMemory = zone.store === 'memory';
 
     setText(byId('zone-about'),
-        `${windowWords(zone.window)} window, counted in ${isMemory ? 'this nginx' : `redis ${zone.store}`}`);
-    setText(byId('minute'), `In the last full minute, ${clock(minute.time)} to ${clock(minute.time + 60)}`
+        `${limitWords(zone)}, counted in ${isMemory ? 'this nginx' : `redis ${zone.store}`}`);
+    setText(byId('minute'), (minute.isRunning ? `In the first minute so far, since ${clockWithSeconds(data.since)}`
+        : `In the last full minute, ${clock(minute.time)} to ${clock(minute.time + 60)}`)
         + (minute.dryRun > 0 ? `; a dry run would have refused ${count(minute.dryRun)} of those that passed` : ''));
     TILES.forEach((tile) => setText(tile.value, tile.of(minute)));
     drawCharts();
@@ -548,7 +557,7 @@ function fillZoneName(cell, zone, row) {
         button.addEventListener('click', () => choose({ zone: zone.name }));
         add(cell, 'small');
     }
-    setText(cell.lastChild, `${windowWords(zone.window)} · ${zone.store}`);
+    setText(cell.lastChild, `${limitWords(zone)} · ${zone.store}`);
     row.classList.toggle('chosen', zone.name === chosenZone);
     setAttribute(cell.firstChild, 'aria-pressed', zone.name === chosenZone);
 }
@@ -618,10 +627,19 @@ function hasFailedLately(store) {
     return zonesOf(store).some((zone) => periods(zone, RANGES['1h']).slice(-2).some((period) => period.failed > 0));
 }
 
+// Since when and why; of several servers, of the one that has been down longest.
+function outageWords({ down, address }) {
+    const { server, since, reason } = down.reduce((first, each) => (each.since < first.since ? each : first));
+    const moment = (data.now - since < 43200 ? clockWithSeconds : dayAndClock)(since);
+    const which = server === address ? '' : `${server}: `;
+
+    return `down${down.length > 1 ? ` (${count(down.length)} servers)` : ''} since ${moment}`
+        + ` (${which}${withEscapes(reason)})`;
+}
+
 function stateOf(store) {
-    const down = store.breakers_open;
-    if (down > 0) {
-        return { look: 'bad', words: down > 1 ? `down (${count(down)} servers)` : 'down' };
+    if (store.down.length > 0) {
+        return { look: 'bad', words: outageWords(store) };
     }
     return hasFailedLately(store) ? { look: 'warn', words: 'up, with failures lately' } : { look: 'good', words: 'up' };
 }
@@ -644,7 +662,8 @@ function showHealth() {
     }
     setText(byId('health-words'), words);
     byId('health').className = isDown ? 'bad' : troubled.length > 0 ? 'warn' : 'good';
-    document.title = `${troubled.length > 0 ? '(!) ' : ''}Rate limits, ${location.host}`;
+    setText(byId('heading'), `Rate limits on ${data.host}`);
+    document.title = `${troubled.length > 0 ? '(!) ' : ''}Rate limits on ${data.host}`;
 
     setText(byId('about'), [
         `counting since ${dayAndClock(data.since)} (${timeSpan(data.now - data.since)})`,
@@ -659,12 +678,13 @@ function showHealth() {
 function showStores() {
     showTable(byId('stores'), [
         { title: 'Store', text: (store) => store.name },
+        { title: 'Address', look: 'address', text: (store) => store.address || 'this nginx' },
         {
             title: 'State',
             fill: (cell, store) => {
                 const { look, words } = stateOf(store);
                 setText(cell, words);
-                cell.className = look;
+                cell.className = `state ${look}`;
             },
         },
         { title: 'Checks', number: true, text: (store) => count(store.duration.count) },

@@ -33,11 +33,14 @@ constexpr std::string_view kMemoryStore = "memory";
 
 constexpr ngx_msec_t kLongestWindow = 31UL * 24 * 60 * 60 * 1000;
 
+constexpr int64_t kMaxVaries = -1;
+
 /* What all limits of one name share, and where that name stood first. */
 struct Zone {
     ngx_str_t name;
     ngx_msec_t window;
     unsigned buckets; /* 0: algorithm=log */
+    int64_t max;      /* kMaxVaries: a variable says it, or lines differ */
     ngx_str_t store_name;
     Store *store; /* set when all is read */
     Place place;

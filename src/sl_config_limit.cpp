@@ -244,6 +244,10 @@ Zone *find_or_add_zone(ngx_conf_t *cf, const Zone &here)
 
     for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
         if (view(zones[i]->name) == view(here.name)) {
+            if (zones[i]->max != here.max) {
+                zones[i]->max = kMaxVaries;
+            }
+
             return agree(cf, here, *zones[i]) ? zones[i] : nullptr;
         }
     }
@@ -261,7 +265,8 @@ Zone *find_or_add_zone(ngx_conf_t *cf, const Zone &here)
     return zone;
 }
 
-bool set_zone(ngx_conf_t *cf, LimitParameters *given, Zone **to)
+bool set_zone(ngx_conf_t *cf, LimitParameters *given, const Number &max,
+              Zone **to)
 {
     Zone here{};
 
@@ -274,6 +279,7 @@ bool set_zone(ngx_conf_t *cf, LimitParameters *given, Zone **to)
     here.name = given->zone;
     here.store_name = given->store.len ? given->store : str(kDefaultStore);
     here.place = place_of(cf);
+    here.max = max.variable == nullptr ? max.fixed : kMaxVaries;
 
     if (!set_window(cf, &given->window, &here.window)
         || !set_algorithm(cf, *given, &here.buckets))
@@ -385,11 +391,11 @@ bool read_limit(ngx_conf_t *cf, Limit *limit) noexcept
     limit->dry_run = given.dry_run.len != 0;
 
     bool ok =
-        set_zone(cf, &given, &limit->zone)
-        && set_number(cf, "max", &given.max,
-                      "a whole number of requests from 0 to 2147483647, or a "
-                      "variable",
-                      &limit->max)
+        set_number(cf, "max", &given.max,
+                   "a whole number of requests from 0 to 2147483647, or a "
+                   "variable",
+                   &limit->max)
+        && set_zone(cf, &given, limit->max, &limit->zone)
         && (given.cost.len == 0
             || set_number(cf, "cost", &given.cost,
                           "a whole number from 0 to 2147483647, or a variable",

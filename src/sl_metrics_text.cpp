@@ -39,6 +39,12 @@ void for_each_store(const MainConf &mcf, Function function)
     function(kMemoryStore, *mcf.memory);
 }
 
+/* Since when, in microseconds since 1970. */
+uint64_t beginning_of(const Outage &outage)
+{
+    return (wall_clock_ms() - static_cast<uint64_t>(outage.for_ms)) * 1000;
+}
+
 /* ---- Prometheus ---- */
 
 /* One family: its help and type, and then its samples. */
@@ -94,6 +100,18 @@ void write_zones(const MainConf &mcf, Text &text)
             for (size_t i = 0; i < kZoneResults; i++) {
                 family.sample("zone", view(zone.name), "result",
                               kZoneResultNames[i], metrics.results[i].load());
+            }
+        });
+    }
+
+    {
+        Family family(text, "zone_max", "gauge",
+                      "Requests that a client may make per window, where that "
+                      "is one number.");
+
+        for_each_zone(mcf, [&](const Zone &zone, const ZoneMetrics &) {
+            if (zone.max != kMaxVaries) {
+                family.sample("zone", view(zone.name), zone.max);
             }
         });
     }
@@ -184,6 +202,21 @@ void write_durations(const MainConf &mcf, Text &text)
     });
 }
 
+/* The longest of its outages; 0: there is none. */
+uint64_t down_since_us(const Store &store)
+{
+    uint64_t since = 0;
+    size_t place = 0;
+    Outage outage;
+
+    while (store.next_outage(&place, &outage)) {
+        since = since == 0 ? beginning_of(outage)
+                           : ngx_min(since, beginning_of(outage));
+    }
+
+    return since;
+}
+
 void write_stores(const MainConf &mcf, Text &text)
 {
     write_durations(mcf, text);
@@ -206,6 +239,16 @@ void write_stores(const MainConf &mcf, Text &text)
 
         for_each_store(mcf, [&](std::string_view name, const Store &store) {
             family.sample("store", name, uint64_t{store.breakers_open()});
+        });
+    }
+
+    {
+        Family family(text, "store_down_since_seconds", "gauge",
+                      "Since when a server of a store has been down, the "
+                      "longest of them; 0: none is.");
+
+        for_each_store(mcf, [&](std::string_view name, const Store &store) {
+            family.sample("store", name, down_since_us(store) / 1000000);
         });
     }
 
@@ -386,7 +429,15 @@ void write_zone(const Zone &zone, ZoneMetrics &metrics, KeysShown keys,
                 Text &text)
 {
     text << "{\"name\":";
-    text.json_string(view(zone.name)) << ",\"window\":";
+    text.json_string(view(zone.name)) << ",\"max\":";
+
+    if (zone.max == kMaxVaries) {
+        text << "\"varies\"";
+    } else {
+        text << zone.max;
+    }
+
+    text << ",\"window\":";
     text.seconds(zone.window * 1000) << ",\"store\":";
     text.json_string(view(zone.store->kind() == kMemoryStore ? str(kMemoryStore)
                                                              : zone.store_name))
@@ -413,6 +464,26 @@ void write_zone(const Zone &zone, ZoneMetrics &metrics, KeysShown keys,
     text << "}";
 }
 
+void write_outages(const Store &store, Text &text)
+{
+    Commas commas(text);
+    size_t place = 0;
+    Outage outage;
+
+    text << "[";
+
+    while (store.next_outage(&place, &outage)) {
+        commas.next() << "{\"server\":";
+        text.json_string(outage.server().empty() ? store.address()
+                                                 : outage.server())
+            << ",\"since\":";
+        text.seconds(beginning_of(outage)) << ",\"reason\":";
+        text.json_string(outage.reason()) << "}";
+    }
+
+    text << "]";
+}
+
 void write_store(std::string_view name, const Store &store, Text &text)
 {
     const StoreMetrics &metrics = store.metrics();
@@ -420,11 +491,14 @@ void write_store(std::string_view name, const Store &store, Text &text)
 
     text << "{\"name\":";
     text.json_string(name) << ",\"kind\":";
-    text.json_string(store.kind())
+    text.json_string(store.kind()) << ",\"address\":";
+    text.json_string(store.address())
         << ",\"breakers_open\":" << uint64_t{store.breakers_open()}
-        << ",\"connects\":" << metrics.connects.load()
-        << ",\"connect_failures\":" << metrics.connect_failures.load()
-        << ",\"errors\":";
+        << ",\"down\":";
+    write_outages(store, text);
+    text << ",\"connects\":" << metrics.connects.load()
+         << ",\"connect_failures\":" << metrics.connect_failures.load()
+         << ",\"errors\":";
     write_counters(kStoreErrorNames, metrics.errors, text);
 
     Commas commas(text);
@@ -477,9 +551,13 @@ void write_prometheus(const MainConf &mcf, Text &text) noexcept
 
 void write_json(const MainConf &mcf, KeysShown keys, Text &text) noexcept
 {
-    text << "{\"version\":\"" << kVersion << "\",\"nginx\":\"" << NGINX_VERSION
-         << "\",\"hiredis\":\"" << hiredis_version()
-         << "\",\"tls\":" << (kHasTls ? "true" : "false") << ",\"now\":";
+    ngx_str_t host{ngx_cycle->hostname.len, ngx_cycle->hostname.data};
+
+    text << "{\"host\":";
+    text.json_string(view(host))
+        << ",\"version\":\"" << kVersion << "\",\"nginx\":\"" << NGINX_VERSION
+        << "\",\"hiredis\":\"" << hiredis_version()
+        << "\",\"tls\":" << (kHasTls ? "true" : "false") << ",\"now\":";
     text.seconds(wall_clock_ms() * 1000)
         << ",\"since\":" << mcf.metrics->since_s() << ",\"keys\":\""
         << name_of(keys)

@@ -12,6 +12,7 @@
 #include "core/sl_decision.h"
 #include "core/sl_limit_query.h"
 #include "core/sl_metrics.h"
+#include "core/sl_outage.h"
 
 namespace sl {
 
@@ -76,8 +77,20 @@ class Store {
     /* For $sliding_limit_store. */
     virtual std::string_view kind() const noexcept = 0;
 
+    /* Where it is, without passwords; empty: here. */
+    virtual std::string_view address() const noexcept { return {}; }
+
     /* Of all its servers, those that are regarded as down. */
     virtual unsigned breakers_open() const noexcept { return 0; }
+
+    /*
+     * One of them, and why: the next after `*place`, which is 0 to begin with.
+     * False: there are no more.
+     */
+    virtual bool next_outage(size_t *, Outage *) const noexcept
+    {
+        return false;
+    }
 
     /* What workers count about it; see count_in(). */
     StoreMetrics &metrics() const noexcept { return *metrics_; }

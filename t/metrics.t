@@ -9,9 +9,11 @@ use lib 't/lib';
 use Digest::SHA qw(sha256_base64);
 use JSON::PP qw(decode_json);
 use List::Util qw(sum);
+use SlidingLimit::Cluster qw(start_cluster);
 use SlidingLimit::FakeRedis qw(start_fake_redis);
 use SlidingLimit::Load qw(start_load);
 use SlidingLimit::Servers qw(begin_request free_port get request start_nginx start_redis wait_until);
+use Sys::Hostname qw(hostname);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -360,6 +362,149 @@ END
     wait_until { store($nginx, 'full')->{connects} > $connects } 10, 'a reconnect to be counted';
     $server{slow}->resume;
     is $nginx->bad_lines, '', 'nothing bad in the log';
+}
+
+# ---- where and what: the host, limits, addresses ----
+
+{
+    my $user = 'redis://nginx:S3cret%2F1@127.0.0.1:1/3';
+    my %address = (
+        default => 'redis://127.0.0.1:1',
+        user => 'redis://nginx:***@127.0.0.1:1/3',
+        sentinels => 'sentinel://nginx:***@127.0.0.1:1,127.0.0.1:2/mymaster',
+        cluster => 'cluster://:***@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3',
+        socket => 'unix:/nonexistent/redis.sock',
+    );
+    my $nginx = start_nginx(<<"END",
+    $METRICS
+    location /fixed {
+        sliding_limit zone=fixed max=10 window=60s key=\$arg_k store=memory;
+        location /fixed/below { sliding_limit zone=fixed max=10 window=60s key=\$arg_a store=memory; }
+    }
+    location /large { sliding_limit zone=large max=2147483647 window=60s key=\$arg_k store=memory; }
+    location /none { sliding_limit zone=none max=0 window=60s key=\$arg_k store=memory; }
+    location /several {
+        sliding_limit zone=several max=10 window=60s key=\$arg_k store=memory if=\$arg_small;
+        sliding_limit zone=several max=20 window=60s key=\$arg_k store=memory;
+        location /several/again { sliding_limit zone=several max=20 window=60s key=\$arg_k store=memory; }
+    }
+    location /tier { sliding_limit zone=tier max=\$tier window=60s key=\$arg_k store=memory; }
+    location /mixed {
+        sliding_limit zone=mixed max=10 window=60s key=\$arg_k store=memory if=\$arg_small;
+        sliding_limit zone=mixed max=\$tier window=60s key=\$arg_k store=memory;
+    }
+END
+        http => <<"END");
+    map \$arg_t \$tier { default 5; big 50; }
+    sliding_limit_redis $address{default} password=S3cret-2;
+    sliding_limit_redis $user name=user;
+    sliding_limit_redis sentinel://nginx:S3cret-3\@127.0.0.1:1,127.0.0.1:2/mymaster name=sentinels
+        sentinel_password=S3cret-4;
+    sliding_limit_redis cluster://:S3cret-5\@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3 name=cluster;
+    sliding_limit_redis $address{socket} name=socket;
+END
+    my $all = json($nginx);
+    is $all->{host}, lc hostname(), 'the host that it is';
+
+    my %max = map { $_->{name} => $_->{max} } @{ $all->{zones} };
+    is_deeply \%max, {
+        fixed => 10, large => 2147483647, none => 0, several => 'varies', tier => 'varies', mixed => 'varies',
+    }, 'what zones allow, or that it varies';
+    my $samples = samples($nginx);
+    is join(' ', map { /^(zone_max\S+)/ ? "$1=$samples->{$_}" : () } sort keys %$samples),
+        'zone_max{zone="fixed"}=10 zone_max{zone="large"}=2147483647 zone_max{zone="none"}=0',
+        'Prometheus is told where it is one number';
+
+    my %shown = map { $_->{name} => $_->{address} } @{ $all->{stores} };
+    is_deeply \%shown, { %address, memory => '' }, 'where stores are';
+    unlike +(get($nginx->port, "/plain?format=$_"))[2], qr/S3cret/, "$_: no password" for qw(json html prometheus);
+}
+
+# ---- since when and why a store is down ----
+
+# What the log says about it, of the store at this address.
+sub reason_in_log {
+    my ($nginx, $address) = @_;
+    return ($nginx->error_log =~ /redis "\Q$address\E" is down: (.*)/g)[-1];
+}
+
+{
+    my $redis = start_redis();
+    my $talkative = start_fake_redis(sub { 0 }, on_connect => sub {
+        my ($socket) = @_;
+        sysread $socket, my $command, 1000;
+        print $socket "-ERR <b>unknown</b> command 'AUTH' \xff\x07 'S3cret', 'other' " . 'x' x 5000 . "\r\n";
+        sleep 1;
+    });
+    my %address = (default => 'redis://127.0.0.1:' . $redis->port, talkative => 'redis://127.0.0.1:' . $talkative->port,
+        sentinels => 'sentinel://127.0.0.1:' . free_port() . ',127.0.0.1:' . free_port() . '/mymaster');
+    my $nginx = start_nginx(<<"END", workers => 2, http => <<"END_HTTP");
+    $METRICS
+    location / { sliding_limit zone=z max=9 window=600s key=\$arg_k; empty_gif; }
+END
+    sliding_limit_redis $address{default};
+    sliding_limit_redis $address{talkative} name=talkative password=S3cret;
+    sliding_limit_redis $address{sentinels} name=sentinels;
+END_HTTP
+    my $down = sub { my ($name) = @_; return store($nginx, $name)->{down} };
+
+    is_deeply $down->($_), [], "$_ is up" for qw(default memory);
+    is samples($nginx)->{'store_down_since_seconds{store="default"}'}, 0, 'for Prometheus, too';
+
+    my $before = time;
+    $redis->stop;
+    $nginx->try('/?k=1');
+    wait_until { @{ $down->('default') } } 10, 'the outage';
+    my ($outage) = @{ $down->('default') };
+    my $after = time;
+    is $outage->{server}, $address{default}, 'it says which server is down';
+    cmp_ok $outage->{since}, '>', $before - 1, 'since when';
+    cmp_ok $outage->{since}, '<', $after + 1, 'and not later';
+    ok $outage->{reason}, "and why: $outage->{reason}";
+    is $outage->{reason}, reason_in_log($nginx, $address{default}), 'as the log does';
+    cmp_ok abs(samples($nginx)->{'store_down_since_seconds{store="default"}'} - $outage->{since}), '<', 2,
+        'Prometheus is told since when';
+
+    sleep 2;
+    cmp_ok abs($down->('default')[0]{since} - $outage->{since}), '<', 0.5, 'that stays, however long it lasts';
+
+    $redis->start;
+    wait_until { !@{ $down->('default') } } 10, 'its return';
+    is samples($nginx)->{'store_down_since_seconds{store="default"}'}, 0, 'back: Prometheus is told';
+    $redis->cli('CONFIG', 'SET', 'maxmemory', 1);
+    $nginx->try('/?k=1');
+    wait_until { @{ $down->('default') } } 10, 'another outage';
+    cmp_ok $down->('default')[0]{since}, '>', $after, 'which began later';
+    like $down->('default')[0]{reason}, qr/^OOM /, 'and has another reason';
+
+    wait_until { @{ $down->('sentinels') } } 10, 'the Sentinels to be missed';
+    is $down->('sentinels')[0]{server}, $address{sentinels}, 'Sentinels that are not there';
+    is $down->('sentinels')[0]{reason}, reason_in_log($nginx, $address{sentinels}), 'and why';
+
+    wait_until { @{ $down->('talkative') } } 10, 'the talkative one to be down';
+    my $reason = $down->('talkative')[0]{reason};
+    like $reason, qr{<b>unknown</b> command 'AUTH' \x{fffd}\? '\*\*\*', 'other' x}, 'what a server says is text, without the password';
+    cmp_ok length $reason, '<=', 256, 'and bounded';
+    unlike +(get($nginx->port, "/plain?format=$_"))[2], qr/S3cret|<b>/, "$_: no password, no markup" for qw(json html prometheus);
+    unlike $nginx->error_log, qr/S3cret/, 'nor is the password in the log';
+    is $nginx->bad_lines, '', 'nothing bad in the log';
+}
+
+{
+    my $cluster = start_cluster(primaries => 3);
+    my $nginx = start_nginx(<<"END", workers => 2, http => 'sliding_limit_redis ' . $cluster->url . ' timeout=1s;');
+    $METRICS
+    location / { sliding_limit zone=z max=9 window=600s key=\$arg_k; empty_gif; }
+END
+    $nginx->try("/?k=$_") for 1 .. 20;
+    is_deeply store($nginx, 'default')->{down}, [], 'all servers of a cluster are up';
+
+    my @gone = ($cluster->nodes)[0, 1];
+    $_->stop for @gone;
+    wait_until { $nginx->try("/?k=$_") for 1 .. 20; @{ store($nginx, 'default')->{down} } == 2 } 20, 'two outages';
+    is join(' ', sort map { $_->{server} } @{ store($nginx, 'default')->{down} }),
+        join(' ', sort map { '127.0.0.1:' . $_->port } @gone), 'of a cluster it says which servers are down';
+    is scalar(grep { !$_->{reason} } @{ store($nginx, 'default')->{down} }), 0, 'and why';
 }
 
 # ---- rows without any of the columns ----

@@ -11,6 +11,7 @@ use IPC::Open2 qw(open2);
 use JSON::PP ();
 use POSIX ();
 use SlidingLimit::Servers qw(get request start_nginx start_redis wait_until);
+use Sys::Hostname qw(hostname);
 use Test::More;
 
 # "make test" installs them and says where: there they must be
@@ -93,14 +94,16 @@ sub zone_of {
 }
 
 my $redis = start_redis();
-my $use_redis = 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=2s connect_timeout=1s;';
+my $address = 'redis://127.0.0.1:' . $redis->port;
+my $use_redis = "sliding_limit_redis $address timeout=2s connect_timeout=1s;";
 my $nginx = start_nginx(<<'END', workers => 2, http => $use_redis);
     location = /limits { sliding_limit_metrics keys=plain; }
     location = /masked { sliding_limit_metrics; }
     location = /off { sliding_limit_metrics keys=off; }
 
     location = /hostile {
-        sliding_limit zone=hostile max=1000 window=60s key=$http_x_key store=memory fallback=none;
+        sliding_limit zone=hostile max=1000 window=60s key=$http_x_key store=memory fallback=none if=$http_x_key;
+        sliding_limit zone=hostile max=2 window=60s key=none store=memory;
         empty_gif;
     }
     location = /login {
@@ -121,6 +124,8 @@ subtest 'before any request' => sub {
     like $page->{health}, qr/^All well: /;
     is $page->{healthLook}, 'good';
     is $page->{outage}, undef;
+    is $page->{heading}, 'Rate limits on ' . lc hostname(), 'it says which host this is';
+    is $page->{title}, $page->{heading};
     like $page->{about}, qr/counting since .* nginx \d+\.\d+\.\d+ · hiredis /;
     is join(' ', map { $_->{Zone} } @{ $page->{zones} }), 'hostile login', 'all zones are there';
     is zone_of($page, 'login')->{$_}, '0', "$_ 0" for qw(Passed Refused);
@@ -129,6 +134,10 @@ subtest 'before any request' => sub {
     is $page->{chartLabels}[0], 'Requests in the last hour: 0 passed, 0 refused, 0 failed.';
     like $page->{memory}, qr/^\d+\x{a0}KiB of [\d.]+\x{a0}MiB used, [\d.]+\x{a0}MiB free; 0 clients$/;
     is $page->{headers}, 0, 'every table header says what it is the header of';
+    is_deeply [map { [@$_{qw(Store Address State)}] } @{ $page->{stores} }],
+        [['default', $address, 'up'], ['memory', 'this nginx', 'up']], 'where counts live';
+    is browser('choose', zone => 'login')->{zoneAbout}, "max 5, window 1\x{a0}h, counted in redis default";
+    is browser('choose', zone => 'hostile')->{zoneAbout}, "max varies, window 60\x{a0}s, counted in this nginx";
     has_no_overflow($page);
     is_quiet("$url/limits");
 };
@@ -215,6 +224,37 @@ subtest 'the last full minute, and the peak' => sub {
     browser('open', url => "$url/limits#zone=login");
 };
 
+subtest 'in the first minute it is the one that runs' => sub {
+    my $now = 1_700_000_030;
+    my $minute = $now - $now % 60;
+    my $show = sub {
+        my ($since, @minutes) = @_;
+        browser('open', url => "$url/limits#zone=hostile");
+        browser('pretend', numbers => { now => $now, since => $since }, zone => { minutes => \@minutes });
+        return page_when { $_->{chartLabels}[0] =~ /: 7\d passed/ } 'the numbers are there';
+    };
+
+    my $page = $show->($minute + 5, [$minute, 77, 22, 11, 1, 4, 3]);
+    is_deeply $page->{tiles}, {
+        Passed => '77', Refused => '22', Failed => '1', 'Refused share' => "22\x{a0}%",
+        'Clients, about' => '4', 'Requests per client' => '25',
+    }, 'no full minute yet: the one that runs';
+    like $page->{minute}, qr/^In the first minute so far, since \d\d:\d\d:05; a dry run would have refused 11 /;
+    is zone_of($page, 'hostile')->{'Last minute'}, '100';
+
+    $page = $show->($minute - 5, [$minute, 70, 0, 0, 0, 7, 0]);
+    is $page->{tiles}{Passed}, '70', 'it began late in the last minute, and nobody came in it';
+
+    $page = $show->($minute - 5, [$minute - 60, 3, 0, 0, 0, 1, 0], [$minute, 70, 0, 0, 0, 7, 0]);
+    is $page->{tiles}{Passed}, '3', 'somebody came in it';
+    like $page->{minute}, qr/^In the last full minute, /;
+
+    $page = $show->($minute - 60, [$minute, 70, 0, 0, 0, 7, 0]);
+    is $page->{tiles}{Passed}, '0', 'nobody came in a full minute';
+
+    browser('open', url => "$url/limits#zone=login");
+};
+
 subtest 'who looks away asks for nothing' => sub {
     browser('turn', away => JSON::PP::true);
     sleep 1;
@@ -295,6 +335,31 @@ subtest 'keys=masked and keys=off' => sub {
     is_quiet("$url/off");
 };
 
+subtest 'what servers say is text, too' => sub {
+    my $reason = q{<img src=x onerror="window.ran='reason'"> } . "\x{202e}\x{7}" . 'x' x 200;
+    my $long = 'cluster://' . join ',', map { "redis-$_.example.internal:6379" } 1 .. 9;
+    my $since = time;
+    my @down = map { +{ server => "10.0.0.$_:6379", since => $since - $_, reason => $reason } } 1 .. 3;
+
+    for my $width (1280, 360) {
+        browser('open', url => "$url/limits#zone=login", width => $width, height => 740);
+        browser('pretend', numbers => { host => '<b>host</b>' . 'x' x 200 },
+            store => { breakers_open => 3, address => $long, down => \@down });
+        my $page = page_when { $_->{healthLook} eq 'bad' } "an outage, $width pixels wide";
+
+        like $page->{stores}[0]{State},
+            qr/^down \(3 servers\) since \d\d:\d\d:\d\d \(10\.0\.0\.3:6379: <img src=x .*> \\u\{202e\}\\u\{7\}x{200}\)$/,
+            'it tells of the longest';
+        is $page->{stores}[0]{Address}, $long;
+        like $page->{title}, qr/^\(!\) Rate limits on <b>host<\/b>x/;
+        is $page->{intruders}, 0, 'nothing of it became an element';
+        is $page->{ran}, undef, 'and nothing ran';
+        has_no_overflow($page);
+        is_deeply browser('faint'), [], 'all text has enough contrast';
+        is_quiet("$url/limits");
+    }
+};
+
 for my $scheme (qw(light dark)) {
     subtest "on a phone, $scheme" => sub {
         my $page = browser('open', url => "$url/limits#zone=hostile", width => 360, height => 740, scheme => $scheme);
@@ -330,10 +395,12 @@ subtest 'Redis goes and comes' => sub {
 
     my $page = page_when { $_->{healthLook} eq 'bad' && (zone_of($_, 'login')->{'Failed, let through'} // '') eq '3' }
         'the page notices, and knows how many it were';
-    is $page->{health}, 'redis default is down: 3 requests let through unchecked';
-    is $page->{title}, '(!) Rate limits, 127.0.0.1:' . $nginx->port;
+    my ($reason) = $nginx->error_log =~ /redis "\Q$address\E" is down: (.*)/;
+    like $page->{health},
+        qr/^redis default is down since \d\d:\d\d:\d\d \(\Q$reason\E\): 3 requests let through unchecked$/;
+    is $page->{title}, '(!) Rate limits on ' . lc hostname();
     my ($store) = grep { $_->{Store} eq 'default' } @{ $page->{stores} };
-    is $store->{State}, 'down';
+    like $store->{State}, qr/^down since \d\d:\d\d:\d\d \(\Q$reason\E\)$/, 'since when and why';
     like $store->{'Without an answer'}, qr/(?:connection|down)\x{a0}\d/;
     is_deeply browser('faint'), [], 'all text has enough contrast';
 

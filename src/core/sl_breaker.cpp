@@ -117,4 +117,13 @@ bool Breaker::probe_succeeded(Ticket ticket, int64_t now) noexcept
     return true;
 }
 
+Outage Breaker::outage(int64_t now, int pid) const noexcept
+{
+    Outage outage = state_.outage.read(pid);
+
+    outage.for_ms = open_for(now);
+
+    return outage;
+}
+
 }  // namespace sl

@@ -19,6 +19,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "sl_outage.h"
+
 namespace sl {
 
 /* All zero: closed. */
@@ -39,8 +41,9 @@ struct BreakerState {
     /* In a row; at different times. */
     std::atomic<uint32_t> failures;
 
-    /* What was wrong last, in the caller's terms. */
+    /* What was wrong last, in the caller's terms, and in words. */
     std::atomic<uint32_t> reason;
+    OutageNote outage;
 };
 
 class Breaker {
@@ -108,6 +111,16 @@ class Breaker {
     {
         return state_.reason.exchange(reason) != reason;
     }
+
+    /* Says what is wrong, to whoever wants to know. */
+    void explain(std::string_view server, std::string_view reason,
+                 int pid) noexcept
+    {
+        state_.outage.write(server, reason, pid);
+    }
+
+    /* What was said last, and how long it has been open. */
+    Outage outage(int64_t now, int pid) const noexcept;
 
   private:
     static uint64_t bit_of(uint64_t worker) noexcept

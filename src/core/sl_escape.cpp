@@ -141,4 +141,35 @@ char *escape_log(std::string_view text, char *to) noexcept
     return to;
 }
 
+size_t mask_secrets(std::string_view text,
+                    std::initializer_list<std::string_view> secrets, char *to,
+                    size_t room) noexcept
+{
+    size_t size = 0;
+
+    /* how much of a secret begins here */
+    auto secret_size = [&] {
+        size_t longest = 0;
+
+        for (std::string_view secret : secrets) {
+            if (secret.size() > longest
+                && text.substr(0, secret.size()) == secret) {
+                longest = secret.size();
+            }
+        }
+
+        return longest;
+    };
+
+    while (!text.empty() && size < room) {
+        size_t hidden = secret_size();
+        std::string_view shown = hidden > 0 ? "***" : text.substr(0, 1);
+
+        size += shown.copy(to + size, room - size);
+        text.remove_prefix(hidden > 0 ? hidden : 1);
+    }
+
+    return size;
+}
+
 }  // namespace sl

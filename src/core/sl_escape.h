@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <string_view>
 
 namespace sl {
@@ -26,5 +27,13 @@ constexpr size_t kLongestEscape = 6;
 char *escape_json(std::string_view text, char *to) noexcept;
 char *escape_html(std::string_view text, char *to) noexcept;
 char *escape_log(std::string_view text, char *to) noexcept;
+
+/*
+ * Copies `text`, with "***" wherever one of the secrets stands in it, to `to`,
+ * which has room for `room` bytes: the rest is cut off. Returns the size.
+ */
+size_t mask_secrets(std::string_view text,
+                    std::initializer_list<std::string_view> secrets, char *to,
+                    size_t room) noexcept;
 
 }  // namespace sl

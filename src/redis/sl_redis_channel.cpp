@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "../core/sl_escape.h"
 #include "../core/sl_redis_error.h"
 #include "sl_redis_script.h"
 
@@ -41,14 +42,20 @@ uint32_t dice()
     return static_cast<uint32_t>(ngx_random());
 }
 
-/* What a server says may contain anything, and must stay one line. */
+/*
+ * What a server says may contain anything, also a password that it did not
+ * expect, and must stay one line.
+ */
 struct OneLine {
-    char buffer[256];
+    char buffer[Outage::kMaxReason];
     ngx_str_t text;
 
-    explicit OneLine(std::string_view raw) noexcept
+    OneLine(std::string_view raw, const RedisSettings &settings) noexcept
     {
-        size_t size = raw.copy(buffer, sizeof(buffer));
+        size_t size = mask_secrets(raw,
+                                   {view(settings.login.password),
+                                    view(settings.sentinel_login.password)},
+                                   buffer, sizeof(buffer));
 
         std::replace_if(
             buffer, buffer + size,
@@ -402,12 +409,23 @@ void RedisChannel::disconnected(Trouble trouble, std::string_view reason,
 
 void RedisChannel::log_down(Trouble trouble, std::string_view reason) noexcept
 {
-    OneLine why(reason);
+    OneLine why(reason, settings_);
     ngx_uint_t level =
         trouble == Trouble::kForbidden ? NGX_LOG_CRIT : NGX_LOG_ERR;
 
+    breaker_.explain(server(), view(why.text), ngx_pid);
     ngx_log_error(level, ngx_cycle->log, 0,
                   "sliding_limit: redis \"%V\" is down: %V", &name_, &why.text);
+}
+
+/* Of a cluster's; its name begins with what they have in common. */
+std::string_view RedisChannel::server() const noexcept
+{
+    constexpr std::string_view kAt = " at ";
+
+    std::string_view rest = view(name_).substr(settings_.name.len);
+
+    return rest.substr(std::min(rest.size(), kAt.size()));
 }
 
 /*
@@ -944,7 +962,7 @@ void RedisChannel::complain(std::string_view what) noexcept
         return;
     }
 
-    OneLine why(what);
+    OneLine why(what, settings_);
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "sliding_limit: redis \"%V\": %ui check(s) failed, "

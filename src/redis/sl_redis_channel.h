@@ -116,6 +116,7 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     bool drop_if_stalled() noexcept;
     void complain(std::string_view what) noexcept;
     void log_down(Trouble trouble, std::string_view reason) noexcept;
+    std::string_view server() const noexcept;
 
     void recover() noexcept;
     void recover_soon() noexcept;

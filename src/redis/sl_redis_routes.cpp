@@ -35,4 +35,20 @@ unsigned SharedBreakers::open_count() const noexcept
     return count;
 }
 
+bool SharedBreakers::next_outage(size_t *place, int64_t now,
+                                 Outage *outage) noexcept
+{
+    for (; *place < kPlaces; ++*place) {
+        Breaker breaker(states_[*place]);
+
+        if (breaker.is_open()) {
+            *outage = breaker.outage(now, ngx_pid);
+            ++*place;
+            return true;
+        }
+    }
+
+    return false;
+}
+
 }  // namespace sl

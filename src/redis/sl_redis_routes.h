@@ -28,6 +28,9 @@ class SharedBreakers {
 
     unsigned open_count() const noexcept;
 
+    /* As Store::next_outage(). */
+    bool next_outage(size_t *place, int64_t now, Outage *outage) noexcept;
+
   private:
     static constexpr size_t kPlaces = 64;
 

@@ -28,7 +28,9 @@ bool RedisStore::share(ngx_conf_t *cf, const ngx_str_t &name) noexcept
 
     ngx_sprintf(zone_name.data, "sliding_limit:%V", &name);
 
-    shared_ = ngx_shared_memory_add(cf, &zone_name, 8 * ngx_pagesize,
+    /* nginx's allocator needs some of it, and gives whole pages */
+    shared_ = ngx_shared_memory_add(cf, &zone_name,
+                                    sizeof(SharedBreakers) + 8 * ngx_pagesize,
                                     &ngx_http_sliding_limit_module);
 
     if (shared_ == nullptr) {
@@ -75,6 +77,12 @@ void RedisStore::start() noexcept
 unsigned RedisStore::breakers_open() const noexcept
 {
     return static_cast<SharedBreakers *>(shared_->data)->open_count();
+}
+
+bool RedisStore::next_outage(size_t *place, Outage *outage) const noexcept
+{
+    return static_cast<SharedBreakers *>(shared_->data)
+        ->next_outage(place, static_cast<int64_t>(ngx_current_msec), outage);
 }
 
 void RedisStore::stop() noexcept

@@ -21,7 +21,13 @@ class RedisStore final : public Store {
 
     std::string_view kind() const noexcept override { return "redis"; }
 
+    std::string_view address() const noexcept override
+    {
+        return view(settings_.name);
+    }
+
     unsigned breakers_open() const noexcept override;
+    bool next_outage(size_t *place, Outage *outage) const noexcept override;
     bool uses_ids() const noexcept override { return true; }
 
     bool decides_by_key() const noexcept override

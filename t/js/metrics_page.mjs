@@ -42,6 +42,7 @@ function readPage() {
 
     return {
         title: document.title,
+        heading: textOf('#heading'),
         health: textOf('#health-words'),
         healthLook: document.getElementById('health').className,
         about: textOf('#about'),
@@ -49,6 +50,7 @@ function readPage() {
         outage: outage.hidden ? null : outage.textContent,
         hasContent: isVisible(document.getElementById('content')),
         zone: document.getElementById('zone').value,
+        zoneAbout: textOf('#zone-about'),
         minute: textOf('#minute'),
         tiles: Object.fromEntries([...document.querySelectorAll('#tiles div')]
             .map((tile) => [tile.querySelector('dt').textContent, tile.querySelector('dd').textContent])),
@@ -198,12 +200,13 @@ const does = {
     }, away),
 
     // Answers with the server's numbers, but with these instead, and these of the
-    // first zone.
-    async pretend({ numbers = {}, zone = {} }) {
+    // first zone and the first store.
+    async pretend({ numbers = {}, zone = {}, store = {} }) {
         await page.route('**/*format=json*', async (route) => {
             const answer = await route.fetch();
             const all = { ...await answer.json(), ...numbers };
             Object.assign(all.zones[0], zone);
+            Object.assign(all.stores[0], store);
             await route.fulfill({ response: answer, json: all });
         });
     },

@@ -2,6 +2,8 @@
 
 #include "sl_breaker.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <initializer_list>
@@ -987,6 +989,77 @@ void of_a_store_that_is_gone_nothing_is_known(void **)
     assert_false(shared.breaker.is_open());
 }
 
+void it_says_since_when_it_is_open_and_why(void **)
+{
+    Shared shared;
+
+    open(shared.breaker, kStart);
+    shared.breaker.explain("10.0.0.1:6379", "it does not reply", getpid());
+
+    sl::Outage outage = shared.breaker.outage(kStart + 1500, getpid());
+
+    assert_int_equal(outage.for_ms, 1500);
+    assert_text_equal(outage.server(), "10.0.0.1:6379");
+    assert_text_equal(outage.reason(), "it does not reply");
+}
+
+void what_was_said_last_is_what_it_says(void **)
+{
+    Shared shared;
+
+    shared.breaker.explain("a server", "a long reason", getpid());
+    shared.breaker.explain("", "short", getpid());
+
+    sl::Outage outage = shared.breaker.outage(kStart, getpid());
+
+    assert_text_equal(outage.server(), "");
+    assert_text_equal(outage.reason(), "short");
+}
+
+void a_long_reason_is_cut_off(void **)
+{
+    Shared shared;
+    std::string long_text(10000, 'x');
+
+    shared.breaker.explain(long_text, long_text, getpid());
+
+    sl::Outage outage = shared.breaker.outage(kStart, getpid());
+
+    assert_int_equal(outage.server().size(), sl::Outage::kMaxServer);
+    assert_int_equal(outage.reason().size(), sl::Outage::kMaxReason);
+}
+
+void nobody_ever_reads_half_a_reason(void **)
+{
+    Shared shared;
+    std::atomic<bool> is_done{false};
+    auto write = [&](char ch) {
+        std::string text(200, ch);
+
+        while (!is_done) {
+            shared.breaker.explain(text, text, getpid());
+        }
+    };
+
+    std::thread first(write, 'a');
+    std::thread second(write, 'b');
+
+    for (int i = 0; i < 20000; i++) {
+        sl::Outage outage = shared.breaker.outage(kStart, getpid());
+        std::string_view reason = outage.reason();
+
+        if (!reason.empty()) {
+            assert_text_equal(reason, std::string(200, reason[0]));
+            assert_text_equal(outage.server().substr(0, 100),
+                              reason.substr(0, 100));
+        }
+    }
+
+    is_done = true;
+    first.join();
+    second.join();
+}
+
 }  // namespace
 
 int main()
@@ -1040,6 +1113,10 @@ int main()
             failures_seen_by_clocks_that_differ_a_little_count_as_one),
         cmocka_unit_test(no_ticket_is_no_right),
         cmocka_unit_test(threads_that_fail_at_any_times_open_it_once),
+        cmocka_unit_test(it_says_since_when_it_is_open_and_why),
+        cmocka_unit_test(what_was_said_last_is_what_it_says),
+        cmocka_unit_test(a_long_reason_is_cut_off),
+        cmocka_unit_test(nobody_ever_reads_half_a_reason),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);

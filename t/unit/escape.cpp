@@ -440,6 +440,35 @@ void what_ends_a_quoted_text_is_coded_in_a_log(void **)
     assert_text_equal(log("\\x22"), "\\x5cx22");
 }
 
+/* What mask_secrets() makes of it. */
+std::string masked(std::string_view text,
+                   std::initializer_list<std::string_view> secrets,
+                   size_t room = 1000)
+{
+    std::vector<char> to(room);
+
+    return {to.data(), sl::mask_secrets(text, secrets, to.data(), room)};
+}
+
+void secrets_are_masked_wherever_they_stand(void **)
+{
+    assert_text_equal(masked("no command 'AUTH' 'pass'", {"pass", ""}),
+                      "no command 'AUTH' '***'");
+    assert_text_equal(masked("passpass word", {"pass", "word"}), "****** ***");
+    assert_text_equal(masked("password", {"pass", "password"}), "***");
+    assert_text_equal(masked("pas", {"pass"}), "pas");
+    assert_text_equal(masked("nothing", {"", ""}), "nothing");
+    assert_text_equal(masked("", {"pass"}), "");
+}
+
+void no_part_of_a_secret_stays_where_the_rest_is_cut_off(void **)
+{
+    for (size_t room = 0; room < 12; room++) {
+        assert_text_equal(masked("ERR password", {"password"}, room),
+                          std::string_view("ERR ***").substr(0, room));
+    }
+}
+
 }  // namespace
 
 int main()
@@ -470,6 +499,8 @@ int main()
         cmocka_unit_test(printable_ascii_stays_in_a_log),
         cmocka_unit_test(all_else_is_coded_in_a_log),
         cmocka_unit_test(what_ends_a_quoted_text_is_coded_in_a_log),
+        cmocka_unit_test(secrets_are_masked_wherever_they_stand),
+        cmocka_unit_test(no_part_of_a_secret_stays_where_the_rest_is_cut_off),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);
