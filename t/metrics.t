@@ -442,7 +442,7 @@ sub reason_in_log {
     $METRICS
     location / { sliding_limit zone=z max=9 window=600s key=\$arg_k; empty_gif; }
 END
-    sliding_limit_redis $address{default};
+    sliding_limit_redis $address{default} timeout=5s connect_timeout=5s;
     sliding_limit_redis $address{talkative} name=talkative password=S3cret;
     sliding_limit_redis $address{sentinels} name=sentinels;
 END_HTTP
@@ -469,13 +469,13 @@ END_HTTP
     cmp_ok abs($down->('default')[0]{since} - $outage->{since}), '<', 0.5, 'that stays, however long it lasts';
 
     $redis->start;
-    wait_until { !@{ $down->('default') } } 10, 'its return';
+    wait_until { !@{ $down->('default') } } 20, 'its return';
     is samples($nginx)->{'store_down_since_seconds{store="default"}'}, 0, 'back: Prometheus is told';
     $redis->cli('CONFIG', 'SET', 'maxmemory', 1);
     $nginx->try('/?k=1');
     wait_until { @{ $down->('default') } } 10, 'another outage';
     cmp_ok $down->('default')[0]{since}, '>', $after, 'which began later';
-    like $down->('default')[0]{reason}, qr/^OOM /, 'and has another reason';
+    like $down->('default')[0]{reason}, qr/OOM /, 'and has another reason';
 
     wait_until { @{ $down->('sentinels') } } 10, 'the Sentinels to be missed';
     is $down->('sentinels')[0]{server}, $address{sentinels}, 'Sentinels that are not there';
@@ -492,12 +492,12 @@ END_HTTP
 
 {
     my $cluster = start_cluster(primaries => 3);
-    my $nginx = start_nginx(<<"END", workers => 2, http => 'sliding_limit_redis ' . $cluster->url . ' timeout=1s;');
+    my $nginx = start_nginx(<<"END", workers => 2, http => 'sliding_limit_redis ' . $cluster->url . ' timeout=1s connect_timeout=5s;');
     $METRICS
     location / { sliding_limit zone=z max=9 window=600s key=\$arg_k; empty_gif; }
 END
     $nginx->try("/?k=$_") for 1 .. 20;
-    is_deeply store($nginx, 'default')->{down}, [], 'all servers of a cluster are up';
+    wait_until { !@{ store($nginx, 'default')->{down} } } 20, 'all servers of the cluster';
 
     my @gone = ($cluster->nodes)[0, 1];
     $_->stop for @gone;
