@@ -36,12 +36,28 @@ bool counts_with(const AppliedLimit &applied, ngx_uint_t status)
     return list != nullptr && list->contains(static_cast<unsigned>(status));
 }
 
+bool can_decide_together(const Store &store, const AppliedLimit &a,
+                         const AppliedLimit &b)
+{
+    switch (store.decides_together()) {
+    case Together::kAll:
+        return true;
+
+    case Together::kSameKey:
+        return view(a.key) == view(b.key);
+
+    case Together::kNone:
+        break;
+    }
+
+    return &a == &b;
+}
+
 bool are_decided_together(const AppliedLimit &a, const AppliedLimit &b)
 {
-    Store *store = a.limit->zone->store;
+    const Store *store = a.limit->zone->store;
 
-    return b.limit->zone->store == store
-           && (!store->decides_by_key() || view(a.key) == view(b.key));
+    return b.limit->zone->store == store && can_decide_together(*store, a, b);
 }
 
 /* The state as if the request had not been counted. */
@@ -386,8 +402,12 @@ bool Check::may_have_refused(const AppliedLimit &applied) const noexcept
 
 bool Check::remembers_refusals(const AppliedLimit &applied) const noexcept
 {
+    const Zone &zone = *applied.limit->zone;
+
     return applied.limit->refusals_last && !applied.verdict.dry_run
-           && location_conf(r_)->deny_cache != 0;
+           && location_conf(r_)->deny_cache != 0
+           && !(zone.has_company
+                && zone.store->decides_together() == Together::kNone);
 }
 
 void Check::receive(const Answer &answer) noexcept
@@ -396,11 +416,35 @@ void Check::receive(const Answer &answer) noexcept
 
     pending_ = nullptr;
     main_conf(r_)->worker->checks_in_flight--;
-    conclude(answer, true);
+
+    if (!waiting || !is_to_be_divided(answer)) {
+        conclude(answer, true);
+    } else {
+        divide_question();
+    }
 
     if (waiting) {
         answered_ = true;
         resume();
+    }
+}
+
+/* The store has found out that it cannot decide about all of them together. */
+bool Check::is_to_be_divided(const Answer &answer) noexcept
+{
+    return !answer.known && answer.error == StoreError::kScript
+           && question_size_ > 1
+           && !are_decided_together(applied()[question_[0]],
+                                    applied()[question_[1]]);
+}
+
+/* It has counted nothing: ask_next() asks again, in several questions. */
+void Check::divide_question() noexcept
+{
+    spent_us_ += monotonic_us() - started_us_;
+
+    for (size_t i = 0; i < question_size_; i++) {
+        applied()[question_[i]].is_asked = false;
     }
 }
 
@@ -680,8 +724,7 @@ void Check::take_back(ngx_uint_t first_index, Predicate is_to_go) noexcept
             if (query.count < kMaxLimits && other.stored.is_counted
                 && is_to_go(other) && other.answered_by == first.answered_by
                 && other.counted_at_us == first.counted_at_us
-                && (!first.answered_by->decides_by_key()
-                    || view(other.key) == view(first.key)))
+                && can_decide_together(*first.answered_by, first, other))
             {
                 query.limits[query.count++] = to_query(other);
                 other.verdict.state = other.stored = uncounted(other);

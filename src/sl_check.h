@@ -145,6 +145,8 @@ class Check final : public AnswerReceiver {
     bool remembers_refusals(const AppliedLimit &applied) const noexcept;
     bool may_have_refused(const AppliedLimit &applied) const noexcept;
     bool recall_refusals(int64_t max_age_us) noexcept;
+    bool is_to_be_divided(const Answer &answer) noexcept;
+    void divide_question() noexcept;
     void conclude(const Answer &answer, bool has_waited) noexcept;
     void do_without_store() noexcept;
     void accept(const Answer &answer, Store *from) noexcept;

@@ -572,7 +572,7 @@ bool is_divided(const Limit *first, const Limit *end)
     return std::any_of(first, end, [first](const Limit &limit) {
         return limit.zone->store != first->zone->store
                || limit.phase != first->phase
-               || (limit.zone->store->decides_by_key()
+               || (limit.zone->store->decides_together() == Together::kSameKey
                    && !have_same_key(limit, *first));
     });
 }
@@ -587,6 +587,10 @@ void find_lasting_refusals(const MainConf &mcf)
             if (divided || limit->counts_refused
                 || limit->count_status != nullptr) {
                 limit->zone->is_revised = true;
+            }
+
+            if (end - first > 1) {
+                limit->zone->has_company = true;
             }
         }
     });

@@ -48,6 +48,9 @@ struct Zone {
     /* What it has counted may be taken back or forgotten before its time. */
     bool is_revised;
 
+    /* Somewhere it stands beside another one. */
+    bool has_company;
+
     ZoneMetrics *metrics; /* set when the memory is there; nullptr: none */
 };
 

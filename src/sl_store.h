@@ -70,6 +70,9 @@ class PendingQuestion {
     ~PendingQuestion() = default;
 };
 
+/* Which limits of a request a store can decide about in one question. */
+enum class Together { kAll, kSameKey, kNone };
+
 class Store {
   public:
     virtual ~Store() = default;
@@ -102,8 +105,11 @@ class Store {
     /* What it counts it marks with the request's id. */
     virtual bool uses_ids() const noexcept { return false; }
 
-    /* It can decide only about limits with the same key together. */
-    virtual bool decides_by_key() const noexcept { return false; }
+    /* May become less while it is asked. */
+    virtual Together decides_together() const noexcept
+    {
+        return Together::kAll;
+    }
 
     /*
      * Asks whether a request may pass. Returns nullptr with `*answer` filled

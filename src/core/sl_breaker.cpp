@@ -90,6 +90,15 @@ Breaker::Ticket Breaker::take_probe(int64_t now, int64_t span) noexcept
                : 0;
 }
 
+Breaker::Ticket Breaker::take_probe_early(int64_t now, int64_t span) noexcept
+{
+    int64_t at = state_.next_probe.load();
+
+    return at != 0 && state_.next_probe.compare_exchange_strong(at, now + span)
+               ? now + span
+               : 0;
+}
+
 void Breaker::probe_failed(Ticket ticket, int64_t now, int64_t least_delay,
                            uint32_t random) noexcept
 {

@@ -91,6 +91,9 @@ class Breaker {
     /* Open, and it is time: the right to probe for `span` from now on. */
     Ticket take_probe(int64_t now, int64_t span) noexcept;
 
+    /* The same before it is time, because there is reason to hope. */
+    Ticket take_probe_early(int64_t now, int64_t span) noexcept;
+
     /* Both mean nothing if the ticket has run out and another has been taken.
      */
     void probe_failed(Ticket ticket, int64_t now, int64_t least_delay,

@@ -50,4 +50,22 @@ unsigned cluster_slot(std::string_view key) noexcept
     return crc % kClusterSlots;
 }
 
+/*
+ * '@' and the letters up to 'O' differ in four bits. Of four of them a CRC,
+ * being linear, makes every slot equally often.
+ */
+SlotTag tag_of_slot(unsigned slot) noexcept
+{
+    SlotTag tag;
+    unsigned number = 0;
+
+    do {
+        for (size_t i = 0; i < sizeof(tag.text); i++) {
+            tag.text[i] = static_cast<char>('@' + (number >> 4 * i & 15));
+        }
+    } while (cluster_slot(tag.view()) != slot && ++number < 1u << 16);
+
+    return tag;
+}
+
 }  // namespace sl

@@ -11,4 +11,13 @@ constexpr unsigned kClusterSlots = 16384;
 /* Of what stands between the first braces, if anything does. */
 unsigned cluster_slot(std::string_view key) noexcept;
 
+/* Whatever key has it in braces is in a certain slot. */
+struct SlotTag {
+    char text[4];
+
+    std::string_view view() const noexcept { return {text, sizeof(text)}; }
+};
+
+SlotTag tag_of_slot(unsigned slot) noexcept;
+
 }  // namespace sl

@@ -14,6 +14,7 @@ RedisError classify_redis_error(std::string_view message) noexcept
         {"MOVED", RedisError::kElsewhere},
         {"ASK", RedisError::kElsewhere},
         {"TRYAGAIN", RedisError::kElsewhere},
+        {"CROSSSLOT", RedisError::kCrossSlot},
         {"LOADING", RedisError::kUnavailable},
         {"OOM", RedisError::kUnavailable},
         {"READONLY", RedisError::kUnavailable},

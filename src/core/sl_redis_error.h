@@ -16,6 +16,10 @@ enum class RedisError {
     /* Another server of the cluster has the key, or will have it soon. */
     kElsewhere,
 
+    /* Its keys are in different slots, and this server has slots: several calls
+     * can do what this one cannot. */
+    kCrossSlot,
+
     /* Redis cannot serve anyone now: leave it alone and try again soon. */
     kUnavailable,
 

@@ -25,6 +25,11 @@ class ClusterRoutes final : public RedisRoutes {
     RedisChannel *channel_for(unsigned slot) noexcept override;
 
     bool redirect(RedisCall *call, std::string_view error) noexcept override;
+    bool needs_one_slot() const noexcept override { return true; }
+    void found_slots() noexcept override {}
+
+    bool other_probe_key(RedisKey *) const noexcept override { return false; }
+
     bool probe_key(const RedisChannel &channel,
                    RedisKey *key) const noexcept override;
     void channel_up(RedisChannel &channel) noexcept override;

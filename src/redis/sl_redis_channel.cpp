@@ -30,7 +30,7 @@ constexpr ngx_msec_t kComplainEveryMs = 10000;
 constexpr ngx_msec_t kLookEveryMs = 100;
 
 /* A wrong password does not mend itself, and Redis logs every attempt. */
-constexpr ngx_msec_t kForbiddenDelayMs = 10000;
+constexpr ngx_msec_t kNeedsPersonDelayMs = 10000;
 
 int64_t now_ms()
 {
@@ -75,6 +75,7 @@ StoreError to_store_error(RedisError error)
         return StoreError::kForbidden;
 
     case RedisError::kNoScript:
+    case RedisError::kCrossSlot:
     case RedisError::kThisCall:
         break;
     }
@@ -82,9 +83,23 @@ StoreError to_store_error(RedisError error)
     return StoreError::kScript;
 }
 
+bool needs_a_person(Trouble trouble)
+{
+    return trouble == Trouble::kForbidden || trouble == Trouble::kElsewhere;
+}
+
 ngx_msec_t least_delay(Trouble trouble)
 {
-    return trouble == Trouble::kForbidden ? kForbiddenDelayMs : 0;
+    return needs_a_person(trouble) ? kNeedsPersonDelayMs : 0;
+}
+
+/* What to do about it, where the reason does not say so itself. */
+const char *advice_on(Trouble trouble)
+{
+    return trouble == Trouble::kElsewhere
+               ? "; it has only a part of a Redis Cluster's keys, use "
+                 "cluster:// instead"
+               : "";
 }
 
 /* There was no Redis that would have executed it, but there may be one later.
@@ -111,9 +126,9 @@ RedisChannel::RedisChannel(const RedisSettings &settings, const ngx_str_t &name,
                            StoreMetrics &metrics, RedisRouter &router) noexcept
     : settings_(settings), name_(name), router_(router), breaker_(breaker),
       metrics_(metrics), connection_(settings, locator, *this), recovery_(),
-      ticket_(0), collected_(), collected_count_(0), turn_end_(), calls_(),
-      call_count_(0), backlog_(), backlog_count_(0), silent_failures_(0),
-      complained_at_(0)
+      reason_(), reason_size_(0), ticket_(0), collected_(), collected_count_(0),
+      turn_end_(), calls_(), call_count_(0), backlog_(), backlog_count_(0),
+      silent_failures_(0), complained_at_(0)
 {
     ngx_queue_init(&collected_);
     ngx_queue_init(&calls_);
@@ -173,6 +188,14 @@ bool RedisChannel::is_usable() noexcept
     }
 
     return connection_.accepts();
+}
+
+/* That the store is down is in the log; that only this worker lacks it, not. */
+void RedisChannel::turned_away() noexcept
+{
+    if (reason_size_ > 0 && !breaker_.is_open()) {
+        complain({reason_, reason_size_});
+    }
 }
 
 PendingQuestion *RedisChannel::ask(RedisCall *call, AnswerReceiver &receiver,
@@ -335,14 +358,11 @@ void RedisChannel::take_back_uncertain(const Provisional &provisional) noexcept
 /* Everything that is done about it is done from here, until all is well. */
 void RedisChannel::recover() noexcept
 {
-    if (breaker_.is_open()) {
-        /* to find it, to connect and to ask */
-        int64_t span = static_cast<int64_t>(settings_.connect_timeout
-                                                * (settings_.endpoint_count + 1)
-                                            + settings_.timeout + kLookEveryMs);
+    drop_if_stalled();
 
+    if (breaker_.is_open()) {
         if (ticket_ == 0) {
-            ticket_ = breaker_.take_probe(now_ms(), span);
+            ticket_ = breaker_.take_probe(now_ms(), probe_span());
 
             if (ticket_ != 0) {
                 connection_.is_up() ? probe() : connection_.reopen();
@@ -354,6 +374,19 @@ void RedisChannel::recover() noexcept
     } else if (!connection_.accepts()) {
         connection_.reopen();
     }
+
+    /* nobody may come to notice that it has stalled */
+    if (oldest_if_late() != nullptr) {
+        recover_soon();
+    }
+}
+
+/* To find it, to connect and to ask. */
+int64_t RedisChannel::probe_span() const noexcept
+{
+    return static_cast<int64_t>(settings_.connect_timeout
+                                    * (settings_.endpoint_count + 1)
+                                + settings_.timeout + kLookEveryMs);
 }
 
 void RedisChannel::recover_soon() noexcept
@@ -390,10 +423,13 @@ void RedisChannel::disconnected(Trouble trouble, std::string_view reason,
      * or hears nothing, does only if no other one is better off */
     bool is_told = began == 0 && trouble != Trouble::kUnreachable;
 
+    reason_size_ = 0;
+
     if (trouble == Trouble::kLocal
         || (!is_told && breaker_.is_connected_elsewhere(ngx_worker)))
     {
-        complain(reason);
+        /* worth a line if somebody asks before it has mended itself */
+        reason_size_ = reason.copy(reason_, sizeof(reason_));
         return;
     }
 
@@ -410,12 +446,12 @@ void RedisChannel::disconnected(Trouble trouble, std::string_view reason,
 void RedisChannel::log_down(Trouble trouble, std::string_view reason) noexcept
 {
     OneLine why(reason, settings_);
-    ngx_uint_t level =
-        trouble == Trouble::kForbidden ? NGX_LOG_CRIT : NGX_LOG_ERR;
+    ngx_uint_t level = needs_a_person(trouble) ? NGX_LOG_CRIT : NGX_LOG_ERR;
 
     breaker_.explain(server(), view(why.text), ngx_pid);
     ngx_log_error(level, ngx_cycle->log, 0,
-                  "sliding_limit: redis \"%V\" is down: %V", &name_, &why.text);
+                  "sliding_limit: redis \"%V\" is down: %V%s", &name_,
+                  &why.text, advice_on(trouble));
 }
 
 /* Of a cluster's; its name begins with what they have in common. */
@@ -500,6 +536,11 @@ void RedisChannel::connected() noexcept
     add(metrics_.connects);
     breaker_.set_connected(ngx_worker, true);
 
+    /* a new connection that works is as good a reason as any to look */
+    if (ticket_ == 0) {
+        ticket_ = breaker_.take_probe_early(now_ms(), probe_span());
+    }
+
     if (ticket_ != 0) {
         probe();
     }
@@ -508,9 +549,20 @@ void RedisChannel::connected() noexcept
     router_.channel_up(*this);
 }
 
+void RedisChannel::reconnecting() noexcept
+{
+    breaker_.set_connected(ngx_worker, false);
+    router_.channel_down(*this);
+}
+
 bool RedisChannel::probe_key(RedisKey *key) const noexcept
 {
     return router_.probe_key(*this, key);
+}
+
+bool RedisChannel::other_probe_key(RedisKey *key) const noexcept
+{
+    return router_.other_probe_key(key);
 }
 
 /* ---- calls ---- */
@@ -522,10 +574,8 @@ bool RedisChannel::send(RedisCall *call) noexcept
         send_collected();
     }
 
-    /* on a cluster keys of one command have to be in one slot */
-    if (!call->is_ordinary || settings_.topology == Topology::kCluster
-        || connection_.is_locating())
-    {
+    if (!call->is_ordinary || router_.needs_one_slot()
+        || connection_.is_locating()) {
         return send_alone(call);
     }
 
@@ -687,7 +737,21 @@ void RedisChannel::settle(RedisBatch *batch, const redisReply *reply) noexcept
 
     if (reply != nullptr && reply->type == REDIS_REPLY_ERROR) {
         error = text_of(reply);
-        all.error = to_store_error(classify_redis_error(error));
+
+        RedisError kind = classify_redis_error(error);
+
+        all.error = to_store_error(kind);
+
+        if (kind == RedisError::kCrossSlot) {
+            router_.found_slots();
+        }
+
+        /* Something is wrong with this call, or only with asking together: a
+         * proxy may have words of its own for that. Whatever it has counted all
+         * the same is known by its id, and not counted twice. */
+        if (kind == RedisError::kCrossSlot || kind == RedisError::kThisCall) {
+            alone = ~uint32_t{0};
+        }
 
     } else if (reply != nullptr) {
         all.error = StoreError::kNonsense;
@@ -805,12 +869,13 @@ void RedisChannel::settle(RedisCall *call, const redisReply *reply) noexcept
         answer.known = is_probe(*call)
                        && settings_.topology == Topology::kCluster
                        && error == RedisError::kElsewhere;
-        call->reply(answer);
 
+        /* first: whoever asked may ask again, with what is known then */
         if (!answer.known) {
             report_error(text_of(reply));
         }
 
+        call->reply(answer);
         return;
     }
 
@@ -861,6 +926,8 @@ void RedisChannel::not_understood() noexcept
 
 void RedisChannel::report_error(std::string_view error) noexcept
 {
+    bool is_cluster = settings_.topology == Topology::kCluster;
+
     switch (classify_redis_error(error)) {
     case RedisError::kUnavailable:
         connection_.fail(Trouble::kUnavailable, error);
@@ -870,8 +937,25 @@ void RedisChannel::report_error(std::string_view error) noexcept
         connection_.fail(Trouble::kForbidden, error);
         break;
 
-    case RedisError::kNoScript:
     case RedisError::kElsewhere:
+        if (is_cluster) {
+            complain(error);
+        } else {
+            connection_.fail(Trouble::kElsewhere, error);
+        }
+
+        break;
+
+    case RedisError::kCrossSlot:
+        if (is_cluster) {
+            complain(error);
+        } else {
+            router_.found_slots();
+        }
+
+        break;
+
+    case RedisError::kNoScript:
     case RedisError::kThisCall:
         complain(error);
         break;
@@ -900,22 +984,21 @@ void RedisChannel::on_timeout(ngx_event_t *ev) noexcept
 
     bool has_opened = channel->breaker_.failed(now_ms(), dice());
 
-    /* frees the call, perhaps */
-    if (channel->drop_if_stalled()) {
-        return;
-    }
-
     if (has_opened
         && channel->breaker_.is_news(
             static_cast<uint32_t>(Trouble::kUnreachable)))
     {
         channel->log_down(Trouble::kUnreachable,
                           "no replies within the timeout");
-        channel->recover_soon();
 
     } else if (!channel->breaker_.is_open()) {
         channel->complain("no reply within the timeout");
     }
+
+    channel->recover_soon();
+
+    /* frees the call, perhaps */
+    channel->drop_if_stalled();
 }
 
 /*
@@ -928,28 +1011,33 @@ void RedisChannel::on_timeout(ngx_event_t *ev) noexcept
  */
 bool RedisChannel::is_stalled() const noexcept
 {
+    const RedisCall *oldest = oldest_if_late();
+
+    return oldest != nullptr
+           && ngx_current_msec - oldest->late_since >= settings_.timeout;
+}
+
+/* nullptr: it is not, or there is none. */
+const RedisCall *RedisChannel::oldest_if_late() const noexcept
+{
     if (ngx_queue_empty(&calls_)) {
-        return false;
+        return nullptr;
     }
 
     auto *oldest = static_cast<const RedisCall *>(ngx_queue_head(&calls_));
 
-    return oldest->is_late
-           && ngx_current_msec - oldest->late_since >= settings_.timeout;
+    return oldest->is_late ? oldest : nullptr;
 }
 
-bool RedisChannel::drop_if_stalled() noexcept
+void RedisChannel::drop_if_stalled() noexcept
 {
     if (is_stalled()) {
         connection_.read_waiting_input();
     }
 
-    if (!is_stalled()) {
-        return false;
+    if (is_stalled()) {
+        connection_.replace("it does not reply");
     }
-
-    connection_.fail(Trouble::kUnreachable, "it does not reply");
-    return true;
 }
 
 /* For failures that say nothing about the next check: a line now and then. */

@@ -29,9 +29,16 @@ class RedisRouter {
      */
     virtual bool redirect(RedisCall *call, std::string_view error) noexcept = 0;
 
-    /* A key that this channel's server has; false: none is known. */
+    /* Whether keys of one call have to be in one slot; and that they do, as a
+     * server says which was not known to have any. */
+    virtual bool needs_one_slot() const noexcept = 0;
+    virtual void found_slots() noexcept = 0;
+
+    /* A key that this channel's server has; false: none is known. And one of
+     * another slot, if a call can be about both. */
     virtual bool probe_key(const RedisChannel &channel,
                            RedisKey *key) const noexcept = 0;
+    virtual bool other_probe_key(RedisKey *key) const noexcept = 0;
 
     /* The channel's server answers again, or has ceased to. */
     virtual void channel_up(RedisChannel &channel) noexcept = 0;
@@ -59,6 +66,9 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
 
     /* Whether ask() has a chance. If not, looks for the server's return. */
     bool is_usable() noexcept;
+
+    /* It had none: a check was not asked. */
+    void turned_away() noexcept;
 
     /* As far as is known, it has none. */
     bool is_away() const noexcept
@@ -112,14 +122,16 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     bool retry_with_script(RedisCall *call) noexcept;
     void report_error(std::string_view error) noexcept;
     void not_understood() noexcept;
+    const RedisCall *oldest_if_late() const noexcept;
     bool is_stalled() const noexcept;
-    bool drop_if_stalled() noexcept;
+    void drop_if_stalled() noexcept;
     void complain(std::string_view what) noexcept;
     void log_down(Trouble trouble, std::string_view reason) noexcept;
     std::string_view server() const noexcept;
 
     void recover() noexcept;
     void recover_soon() noexcept;
+    int64_t probe_span() const noexcept;
     void probe() noexcept;
     ScriptArgs probe_args() const noexcept;
     bool is_probe(const RedisCall &call) const noexcept;
@@ -128,7 +140,10 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     void connected() noexcept override;
     void disconnected(Trouble trouble, std::string_view reason,
                       ngx_msec_t began) noexcept override;
+    void reconnecting() noexcept override;
     bool probe_key(RedisKey *key) const noexcept override;
+    bool other_probe_key(RedisKey *key) const noexcept override;
+    void found_slots() noexcept override { router_.found_slots(); }
     void receive(const Answer &of_probe) noexcept override;
 
     static void on_reply(RedisCommand *command, redisReply *reply) noexcept;
@@ -147,6 +162,10 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
 
     /* Runs while the connection or the breaker needs to be looked after. */
     ngx_event_t recovery_;
+
+    /* Why this worker has no connection, if others may have one. */
+    char reason_[128];
+    size_t reason_size_;
 
     /* While this worker is the one that probes. */
     Breaker::Ticket ticket_;

@@ -14,6 +14,10 @@ namespace {
  */
 constexpr ngx_msec_t kSettledMs = 1000;
 
+/* Nothing on the way is to see it silent for ten seconds, even if this is said
+ * late; and Redis hardly notices. */
+constexpr ngx_msec_t kMaxSilenceMs = 5000;
+
 }  // namespace
 
 RedisConnection::RedisConnection(const RedisSettings &settings,
@@ -21,9 +25,10 @@ RedisConnection::RedisConnection(const RedisSettings &settings,
                                  RedisUser &user) noexcept
     : settings_(settings), locator_(locator), user_(user),
       state_(State::kClosed), ac_(nullptr), timer_(), is_locating_(false),
-      host_(), port_(0), began_(0), up_since_(0), script_loading_(false),
-      setup_command_(), auth_command_(), script_command_(), role_command_(),
-      probe_command_()
+      host_(), port_(0), began_(0), up_since_(0), heard_at_(0),
+      has_been_up_(false), probe_(Probe::kOneKey), awaits_sign_(false),
+      script_loading_(false), setup_command_(), auth_command_(),
+      script_command_(), role_command_(), probe_command_(), sign_command_()
 {
     setup_command_.on_reply = on_setup_reply;
     setup_command_.connection = this;
@@ -35,6 +40,8 @@ RedisConnection::RedisConnection(const RedisSettings &settings,
     role_command_.connection = this;
     probe_command_.on_reply = on_probe_reply;
     probe_command_.connection = this;
+    sign_command_.on_reply = on_sign_of_life;
+    sign_command_.connection = this;
 
     /* a worker that has nothing else to do need not stay for it */
     timer_.cancelable = 1;
@@ -95,10 +102,15 @@ bool RedisConnection::leads_to(const RedisEndpoint &endpoint) const noexcept
 void RedisConnection::renew() noexcept
 {
     if (state_ == State::kUp) {
-        state_ = State::kStarting;
-        drop_context();
-        connect();
+        open_another();
     }
+}
+
+void RedisConnection::open_another() noexcept
+{
+    state_ = State::kStarting;
+    drop_context();
+    connect();
 }
 
 bool RedisConnection::send_script() noexcept
@@ -117,8 +129,28 @@ void RedisConnection::fail(Trouble trouble, std::string_view reason) noexcept
     drop_context();
 }
 
+void RedisConnection::replace(std::string_view reason) noexcept
+{
+    if (!is_settled()) {
+        fail(Trouble::kUnreachable, reason);
+        return;
+    }
+
+    ngx_str_t why = str(reason);
+
+    ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
+                  "sliding_limit: redis \"%V\": %V, opening another connection",
+                  &settings_.name, &why);
+
+    user_.reconnecting();
+    open_another();
+}
+
 void RedisConnection::connect() noexcept
 {
+    stop_timer();
+
+    awaits_sign_ = false;
     began_ = ngx_current_msec;
     is_locating_ = true;
 
@@ -194,17 +226,42 @@ bool RedisConnection::send_select() noexcept
                    {"SELECT", {reinterpret_cast<char *>(db), size}});
 }
 
-/* An ordinary check with a window of its own. */
+/*
+ * An ordinary check with a window of its own. Of two keys, where that should
+ * be possible: if it is not, that is better known before there are requests.
+ */
 bool RedisConnection::send_probe() noexcept
 {
     RedisKey key;
+    RedisKey other;
 
-    return user_.probe_key(&key)
-               ? send(&probe_command_,
-                      {"EVALSHA", script_sha(), "1", key.view(), "", "probe",
-                       "100000", "1000000", "1", "0", ""})
-               : send(&probe_command_,
-                      {"EVALSHA", script_sha(), "0", "", "probe"});
+    probe_ = Probe::kOneKey;
+
+    if (!user_.probe_key(&key)) {
+        return send_call_without_keys(&probe_command_);
+    }
+
+    if (!user_.other_probe_key(&other)) {
+        return send_probe_of(key);
+    }
+
+    probe_ = Probe::kTwoKeys;
+
+    return send(&probe_command_,
+                {"EVALSHA", script_sha(), "2", key.view(), other.view(), "",
+                 "probe", "100000", "1000000", "1", "0", "", "100000",
+                 "1000000", "1", "0", ""});
+}
+
+bool RedisConnection::send_probe_of(const RedisKey &key) noexcept
+{
+    return send(&probe_command_, {"EVALSHA", script_sha(), "1", key.view(), "",
+                                  "probe", "100000", "1000000", "1", "0", ""});
+}
+
+bool RedisConnection::send_call_without_keys(RedisCommand *command) noexcept
+{
+    return send(command, {"EVALSHA", script_sha(), "0", "", "probe"});
 }
 
 bool RedisConnection::send_asking() noexcept
@@ -216,7 +273,7 @@ bool RedisConnection::send(
     RedisCommand *command,
     std::initializer_list<std::string_view> words) noexcept
 {
-    constexpr size_t kMaxWords = 11;
+    constexpr size_t kMaxWords = 17;
 
     const char *argv[kMaxWords];
     size_t argvlen[kMaxWords];
@@ -247,8 +304,15 @@ void RedisConnection::setup_failed(std::string_view error) noexcept
 {
     constexpr std::string_view kCrowded = "ERR max number of clients";
 
+    RedisError kind = classify_redis_error(error);
+
+    if (kind == RedisError::kElsewhere) {
+        fail(Trouble::kElsewhere, error);
+        return;
+    }
+
     /* whatever else Redis says no to here, waiting does not mend it */
-    bool unavailable = classify_redis_error(error) == RedisError::kUnavailable
+    bool unavailable = kind == RedisError::kUnavailable
                        || error.substr(0, kCrowded.size()) == kCrowded;
 
     fail(unavailable ? Trouble::kUnavailable : Trouble::kForbidden, error);
@@ -311,8 +375,29 @@ void RedisConnection::on_probe_reply(RedisCommand *self,
     } else if (reply != nullptr && reply->type != REDIS_REPLY_ERROR) {
         c->fail(Trouble::kUnreachable, "its answers are not those of a Redis");
 
-    } else {
-        on_setup_reply(self, reply);
+    } else if (reply != nullptr) {
+        c->probe_refused(text_of(reply));
+    }
+}
+
+/* Perhaps only because it was about two keys; proxies differ in how they say
+ * so. */
+void RedisConnection::probe_refused(std::string_view error) noexcept
+{
+    RedisError kind = classify_redis_error(error);
+    RedisKey key;
+
+    if (probe_ != Probe::kTwoKeys
+        || (kind != RedisError::kCrossSlot && kind != RedisError::kThisCall))
+    {
+        setup_failed(error);
+        return;
+    }
+
+    probe_ = Probe::kOneOfTwo;
+
+    if (!user_.probe_key(&key) || !send_probe_of(key)) {
+        fail(Trouble::kLocal, "out of memory");
     }
 }
 
@@ -320,8 +405,18 @@ void RedisConnection::set_up() noexcept
 {
     stop_timer();
 
+    if (port_ != 0) {
+        watch_peer(ac_);
+    }
+
+    if (probe_ == Probe::kOneOfTwo) {
+        user_.found_slots();
+    }
+
     state_ = State::kUp;
     up_since_ = ngx_current_msec;
+    has_been_up_ = true;
+    ngx_add_timer(&timer_, kMaxSilenceMs);
 
     user_.connected();
 }
@@ -345,11 +440,46 @@ void RedisConnection::lost(redisAsyncContext *ac) noexcept
                       &settings_.name);
 
         state_ = State::kStarting;
+        user_.reconnecting();
         connect();
         return;
     }
 
-    go_down(Trouble::kUnreachable, reason_of(ac, state_ == State::kUp));
+    go_down(Trouble::kUnreachable, reason_of(ac, has_been_up_));
+}
+
+/* Something without effect, which a user with the least rights may say. */
+void RedisConnection::break_silence() noexcept
+{
+    ngx_msec_t silence = ngx_current_msec - heard_at_;
+
+    if (awaits_sign_) {
+        replace("it does not reply");
+
+    } else if (silence < kMaxSilenceMs) {
+        ngx_add_timer(&timer_, kMaxSilenceMs - silence);
+
+    } else if (send_call_without_keys(&sign_command_)) {
+        awaits_sign_ = true;
+        /* as long as a check may stay unanswered */
+        ngx_add_timer(&timer_, 2 * settings_.timeout);
+
+    } else {
+        fail(Trouble::kLocal, "out of memory");
+    }
+}
+
+/* Whatever it says. */
+void RedisConnection::on_sign_of_life(RedisCommand *self,
+                                      redisReply *reply) noexcept
+{
+    RedisConnection *c = static_cast<SetupCommand *>(self)->connection;
+
+    if (reply != nullptr) {
+        c->awaits_sign_ = false;
+        c->stop_timer();
+        ngx_add_timer(&c->timer_, kMaxSilenceMs);
+    }
 }
 
 void RedisConnection::go_down(Trouble trouble, std::string_view reason) noexcept
@@ -422,6 +552,11 @@ void RedisConnection::on_reply(redisAsyncContext *ac, void *reply,
                                void *data) noexcept
 {
     auto *command = static_cast<RedisCommand *>(data);
+    auto *before = static_cast<RedisConnection *>(ac->data);
+
+    if (before != nullptr && reply != nullptr) {
+        before->heard_at_ = ngx_current_msec;
+    }
 
     command->on_reply(command, static_cast<redisReply *>(reply));
 
@@ -445,8 +580,16 @@ void RedisConnection::on_timer(ngx_event_t *ev) noexcept
     /* the answer may be there, if the worker had no time to read it */
     c->read_waiting_input();
 
-    if (c->ac_ != nullptr && c->state_ != State::kUp) {
-        c->fail(Trouble::kUnreachable, reason_of_silence(c->ac_));
+    /* and it has changed what there is to wait for, perhaps */
+    if (c->ac_ == nullptr || c->timer_.timer_set) {
+        return;
+    }
+
+    if (c->state_ == State::kUp) {
+        c->break_silence();
+    } else {
+        c->fail(Trouble::kUnreachable,
+                reason_of_silence(c->ac_, c->has_been_up_));
     }
 }
 

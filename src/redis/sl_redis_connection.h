@@ -13,6 +13,10 @@
  * up. Once it is down nobody waits for it; whoever uses it says when to try
  * again. Set-up ends with a real call of the script, so "up" means that
  * counting works.
+ *
+ * What is idle for long may be forgotten on the way (by NAT, a firewall, a
+ * balancer), and nobody is told. So a silent connection says something now and
+ * then: that keeps it alive, or shows that it is dead before a request does.
  */
 
 #pragma once
@@ -47,8 +51,16 @@ class RedisUser {
     virtual void disconnected(Trouble trouble, std::string_view reason,
                               ngx_msec_t began) noexcept = 0;
 
-    /* A key to try the script with; false: without one. */
+    /* It has broken, and another one is opened at once. */
+    virtual void reconnecting() noexcept = 0;
+
+    /* A key to try the script with; false: without one. And one of another
+     * slot, if the server can be asked about both in one call. */
     virtual bool probe_key(RedisKey *key) const noexcept = 0;
+    virtual bool other_probe_key(RedisKey *key) const noexcept = 0;
+
+    /* It turns out that it cannot. */
+    virtual void found_slots() noexcept = 0;
 
   protected:
     ~RedisUser() = default;
@@ -113,8 +125,16 @@ class RedisConnection final : private LocatorUser {
      */
     void fail(Trouble trouble, std::string_view reason) noexcept;
 
+    /* The same, but it may be the only one that is dead: so if it has worked
+     * for a while another one is opened, and will tell. */
+    void replace(std::string_view reason) noexcept;
+
   private:
     enum class State { kClosed, kStarting, kUp, kDown };
+
+    /* What the set-up asks about: two keys at once if it can; and one of them
+     * if that was refused. */
+    enum class Probe { kOneKey, kTwoKeys, kOneOfTwo };
 
     /* A command of the set-up: its reply must not be an error. */
     struct SetupCommand : RedisCommand {
@@ -129,10 +149,15 @@ class RedisConnection final : private LocatorUser {
     bool send_login() noexcept;
     bool send_select() noexcept;
     bool send_probe() noexcept;
+    bool send_probe_of(const RedisKey &key) noexcept;
+    void probe_refused(std::string_view error) noexcept;
+    bool send_call_without_keys(RedisCommand *command) noexcept;
     void set_up() noexcept;
+    void break_silence() noexcept;
     void setup_failed(std::string_view error) noexcept;
     bool is_settled() const noexcept;
     void lost(redisAsyncContext *ac) noexcept;
+    void open_another() noexcept;
     void go_down(Trouble trouble, std::string_view reason) noexcept;
     void stop_timer() noexcept;
     void drop_context() noexcept;
@@ -142,6 +167,7 @@ class RedisConnection final : private LocatorUser {
     static void on_script_reply(RedisCommand *self, redisReply *reply) noexcept;
     static void on_role_reply(RedisCommand *self, redisReply *reply) noexcept;
     static void on_probe_reply(RedisCommand *self, redisReply *reply) noexcept;
+    static void on_sign_of_life(RedisCommand *self, redisReply *reply) noexcept;
     static void on_connect(const redisAsyncContext *ac, int status) noexcept;
     static void on_shutdown(redisAsyncContext *ac) noexcept;
     static void on_disconnect(const redisAsyncContext *ac, int status) noexcept;
@@ -155,7 +181,7 @@ class RedisConnection final : private LocatorUser {
     State state_;
     redisAsyncContext *ac_;
 
-    /* The time for set-up. */
+    /* The time for set-up; once it is up, until something has to be said. */
     ngx_event_t timer_;
 
     /* The locator has been asked and has not said where yet. */
@@ -167,6 +193,17 @@ class RedisConnection final : private LocatorUser {
     ngx_msec_t began_;
     ngx_msec_t up_since_;
 
+    /* When the last reply came. */
+    ngx_msec_t heard_at_;
+
+    /* It has been up, this one or one before it. */
+    bool has_been_up_;
+
+    Probe probe_;
+
+    /* Something was said to break the silence, and not answered yet. */
+    bool awaits_sign_;
+
     /* SCRIPT LOAD is on its way: no need for a second one. */
     bool script_loading_;
 
@@ -175,6 +212,7 @@ class RedisConnection final : private LocatorUser {
     SetupCommand script_command_;
     SetupCommand role_command_;
     SetupCommand probe_command_;
+    SetupCommand sign_command_;
 };
 
 }  // namespace sl

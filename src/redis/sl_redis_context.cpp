@@ -111,6 +111,24 @@ OpenedContext open_context(
     return opened;
 }
 
+void watch_peer(redisAsyncContext *ac) noexcept
+{
+    auto set = [ac](int level, int option, int value) {
+        /* without it the connection works as well, as long as it does */
+        (void)setsockopt(ac->c.fd, level, option, &value, sizeof(value));
+    };
+
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+#if defined(TCP_KEEPIDLE) && defined(TCP_KEEPINTVL) && defined(TCP_KEEPCNT)
+    set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+    set(IPPROTO_TCP, TCP_KEEPCNT, 5);
+#endif
+#ifdef TCP_USER_TIMEOUT
+    set(IPPROTO_TCP, TCP_USER_TIMEOUT, 10000);
+#endif
+}
+
 std::string_view reason_of(const redisAsyncContext *ac,
                            bool has_answered) noexcept
 {
@@ -135,9 +153,11 @@ std::string_view reason_of(const redisAsyncContext *ac,
 }
 
 /* To a Redis without TLS a handshake is a command that has no end yet. */
-std::string_view reason_of_silence(const redisAsyncContext *ac) noexcept
+std::string_view reason_of_silence(const redisAsyncContext *ac,
+                                   bool has_answered) noexcept
 {
-    return is_shaking_hands(ac) && (ac->c.flags & REDIS_CONNECTED)
+    return !has_answered && is_shaking_hands(ac)
+                   && (ac->c.flags & REDIS_CONNECTED)
                ? "no TLS handshake within connect_timeout; does it speak TLS "
                  "at this port?"
                : "no answer within connect_timeout";

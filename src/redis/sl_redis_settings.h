@@ -29,6 +29,7 @@ enum class Trouble {
     kUnreachable, /* nobody there, or silence, or nonsense */
     kUnavailable, /* it says that it cannot serve now */
     kForbidden,   /* it says that we may not */
+    kElsewhere,   /* it says that another server has the keys */
 };
 
 struct RedisLogin {

@@ -4,7 +4,6 @@
 
 #include "../core/sl_cluster_slot.h"
 #include "sl_cluster_routes.h"
-#include "sl_single_routes.h"
 
 namespace sl {
 
@@ -29,9 +28,9 @@ bool RedisStore::share(ngx_conf_t *cf, const ngx_str_t &name) noexcept
     ngx_sprintf(zone_name.data, "sliding_limit:%V", &name);
 
     /* nginx's allocator needs some of it, and gives whole pages */
-    shared_ = ngx_shared_memory_add(cf, &zone_name,
-                                    sizeof(SharedBreakers) + 8 * ngx_pagesize,
-                                    &ngx_http_sliding_limit_module);
+    shared_ =
+        ngx_shared_memory_add(cf, &zone_name, sizeof(Shared) + 8 * ngx_pagesize,
+                              &ngx_http_sliding_limit_module);
 
     if (shared_ == nullptr) {
         return false;
@@ -46,27 +45,25 @@ bool RedisStore::share(ngx_conf_t *cf, const ngx_str_t &name) noexcept
 ngx_int_t RedisStore::init_shared(ngx_shm_zone_t *zone, void *) noexcept
 {
     auto *pool = reinterpret_cast<ngx_slab_pool_t *>(zone->shm.addr);
-    void *memory = ngx_slab_alloc(pool, sizeof(SharedBreakers));
+    void *memory = ngx_slab_alloc(pool, sizeof(Shared));
 
     if (memory == nullptr) {
         return NGX_ERROR;
     }
 
-    zone->data = new (memory) SharedBreakers();
+    zone->data = new (memory) Shared();
 
     return NGX_OK;
 }
 
 void RedisStore::start() noexcept
 {
-    auto &breakers = *static_cast<SharedBreakers *>(shared_->data);
-
-    if (settings_.topology == Topology::kCluster) {
-        routes_ =
-            new (std::nothrow) ClusterRoutes(settings_, breakers, metrics());
+    if (is_cluster()) {
+        routes_ = new (std::nothrow)
+            ClusterRoutes(settings_, shared().breakers, metrics());
     } else {
-        routes_ =
-            new (std::nothrow) SingleRoutes(settings_, breakers, metrics());
+        routes_ = new (std::nothrow) SingleRoutes(settings_, shared().breakers,
+                                                  shared().slots, metrics());
     }
 
     if (routes_ != nullptr) {
@@ -76,13 +73,23 @@ void RedisStore::start() noexcept
 
 unsigned RedisStore::breakers_open() const noexcept
 {
-    return static_cast<SharedBreakers *>(shared_->data)->open_count();
+    return shared().breakers.open_count();
+}
+
+Together RedisStore::decides_together() const noexcept
+{
+    if (is_cluster()) {
+        return Together::kSameKey;
+    }
+
+    return routes_ != nullptr && routes_->needs_one_slot() ? Together::kNone
+                                                           : Together::kAll;
 }
 
 bool RedisStore::next_outage(size_t *place, Outage *outage) const noexcept
 {
-    return static_cast<SharedBreakers *>(shared_->data)
-        ->next_outage(place, static_cast<int64_t>(ngx_current_msec), outage);
+    return shared().breakers.next_outage(
+        place, static_cast<int64_t>(ngx_current_msec), outage);
 }
 
 void RedisStore::stop() noexcept
@@ -100,10 +107,10 @@ ScriptArgs RedisStore::args_for(const Query &query,
                                 int64_t time_us) const noexcept
 {
     ScriptArgs args(query, time_us, view(settings_.prefix),
-                    decides_by_key() ? KeyStyle::kInBraces : KeyStyle::kPlain);
+                    is_cluster() ? KeyStyle::kInBraces : KeyStyle::kPlain);
 
     /* on a cluster all keys of a question are in one */
-    if (decides_by_key() || settings_.connections > 1) {
+    if (is_cluster() || settings_.connections > 1) {
         args.slot = cluster_slot(args.limits[0].key.view());
     }
 
@@ -123,7 +130,12 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
     ScriptArgs args = args_for(query, ScriptArgs::kAsk);
     RedisChannel *channel = channel_for(args);
 
-    if (channel == nullptr || !channel->is_usable()) {
+    if (channel == nullptr) {
+        return nullptr;
+    }
+
+    if (!channel->is_usable()) {
+        channel->turned_away();
         return nullptr;
     }
 

@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "sl_redis_routes.h"
+#include "sl_single_routes.h"
 
 namespace sl {
 
@@ -30,10 +30,7 @@ class RedisStore final : public Store {
     bool next_outage(size_t *place, Outage *outage) const noexcept override;
     bool uses_ids() const noexcept override { return true; }
 
-    bool decides_by_key() const noexcept override
-    {
-        return settings_.topology == Topology::kCluster;
-    }
+    Together decides_together() const noexcept override;
 
     PendingQuestion *ask(const Query &query, AnswerReceiver &receiver,
                          Answer *answer) noexcept override;
@@ -42,6 +39,22 @@ class RedisStore final : public Store {
     void stop() noexcept override;
 
   private:
+    /* What workers know together. */
+    struct Shared {
+        SharedBreakers breakers;
+        SharedSlots slots;
+    };
+
+    bool is_cluster() const noexcept
+    {
+        return settings_.topology == Topology::kCluster;
+    }
+
+    Shared &shared() const noexcept
+    {
+        return *static_cast<Shared *>(shared_->data);
+    }
+
     ScriptArgs args_for(const Query &query, int64_t time_us) const noexcept;
     RedisChannel *channel_for(const ScriptArgs &args) noexcept;
 

@@ -2,6 +2,9 @@
 
 #include <new>
 
+#include "../core/sl_cluster_map.h"
+#include "../core/sl_cluster_slot.h"
+
 namespace sl {
 
 namespace {
@@ -15,9 +18,10 @@ constexpr ngx_msec_t kWatchEveryMs = 5000;
 }  // namespace
 
 SingleRoutes::SingleRoutes(const RedisSettings &settings,
-                           SharedBreakers &breakers,
+                           SharedBreakers &breakers, SharedSlots &slots,
                            StoreMetrics &metrics) noexcept
-    : settings_(settings), breakers_(breakers), metrics_(metrics),
+    : settings_(settings), breakers_(breakers), slots_(slots),
+      metrics_(metrics),
       lanes_(new (std::nothrow) Lane[settings.connections]()), sentinel_(0),
       watcher_(settings, sentinel_), watch_()
 {
@@ -101,6 +105,57 @@ void SingleRoutes::channel_down(RedisChannel &channel) noexcept
         }
     }
 }
+
+/* ---- a server that has slots ---- */
+
+void SingleRoutes::found_slots() noexcept
+{
+    if (!slots_.are_there.exchange(true)) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "sliding_limit: redis \"%V\" refuses calls about keys "
+                      "of different slots: each limit is asked about alone "
+                      "from now on; for a Redis Cluster use cluster://",
+                      &settings_.name);
+    }
+}
+
+/* There is nobody to send it to; but whether it is mended that slot will show.
+ */
+bool SingleRoutes::redirect(RedisCall *, std::string_view error) noexcept
+{
+    Redirection where;
+
+    if (parse_redirection(error, &where)) {
+        slots_.elsewhere.store(where.slot + 1);
+    }
+
+    return false;
+}
+
+bool SingleRoutes::probe_key(const RedisChannel &, RedisKey *key) const noexcept
+{
+    unsigned elsewhere = slots_.elsewhere.load();
+
+    std::string_view prefix = view(settings_.prefix);
+
+    *key = elsewhere != 0
+               ? redis_key(prefix, "", tag_of_slot(elsewhere - 1).view(),
+                           KeyStyle::kInBraces)
+               : redis_key(prefix, "", "probe", KeyStyle::kPlain);
+
+    return true;
+}
+
+/* As long as the first one, so that whatever stands before them, their slots
+ * differ. */
+bool SingleRoutes::other_probe_key(RedisKey *key) const noexcept
+{
+    *key = redis_key(view(settings_.prefix), "", "other", KeyStyle::kPlain);
+
+    return !needs_one_slot();
+}
+
+/* ---- where Sentinels say it is ---- */
 
 void SingleRoutes::watch_later() noexcept
 {

@@ -7,10 +7,22 @@
 
 namespace sl {
 
+/*
+ * What workers have found out together about a server that was configured as
+ * the only one, but has slots: as one of a cluster, or a proxy before several.
+ */
+struct SharedSlots {
+    /* It refuses calls about keys of different slots. */
+    std::atomic<bool> are_there;
+
+    /* One that another server has, and 1 more; 0: none is known. */
+    std::atomic<unsigned> elsewhere;
+};
+
 class SingleRoutes final : public RedisRoutes, private LocatorUser {
   public:
     SingleRoutes(const RedisSettings &settings, SharedBreakers &breakers,
-                 StoreMetrics &metrics) noexcept;
+                 SharedSlots &slots, StoreMetrics &metrics) noexcept;
     ~SingleRoutes() override;
 
     SingleRoutes(const SingleRoutes &) = delete;
@@ -20,16 +32,15 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
     void stop() noexcept override;
     RedisChannel *channel_for(unsigned slot) noexcept override;
 
-    bool redirect(RedisCall *, std::string_view) noexcept override
+    bool needs_one_slot() const noexcept override
     {
-        return false;
+        return slots_.are_there.load(std::memory_order_relaxed);
     }
 
-    bool probe_key(const RedisChannel &, RedisKey *key) const noexcept override
-    {
-        *key = redis_key(view(settings_.prefix), "", "probe", KeyStyle::kPlain);
-        return true;
-    }
+    void found_slots() noexcept override;
+    bool redirect(RedisCall *, std::string_view error) noexcept override;
+    bool probe_key(const RedisChannel &, RedisKey *key) const noexcept override;
+    bool other_probe_key(RedisKey *key) const noexcept override;
 
     void channel_up(RedisChannel &) noexcept override {}
     void channel_down(RedisChannel &channel) noexcept override;
@@ -51,6 +62,7 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
 
     const RedisSettings &settings_;
     SharedBreakers &breakers_;
+    SharedSlots &slots_;
     StoreMetrics &metrics_;
     Lane *lanes_;
 

@@ -625,6 +625,43 @@ void a_probe_that_succeeds_closes_it(void **)
     assert_int_equal(s.breaker.take_probe(now + 100000, kSpan), 0);
 }
 
+void who_has_reason_to_hope_probes_before_it_is_time(void **)
+{
+    Shared shared;
+
+    open(shared.breaker, kStart);
+    assert_int_equal(shared.breaker.take_probe(kStart, kSpan), 0);
+
+    Ticket ticket = shared.breaker.take_probe_early(kStart, kSpan);
+
+    assert_int_not_equal(ticket, 0);
+    assert_true(shared.breaker.probe_succeeded(ticket, kStart));
+    assert_false(shared.breaker.is_open());
+}
+
+void what_was_probed_meanwhile_means_nothing_then(void **)
+{
+    Shared shared;
+    int64_t now = kStart;
+
+    open(shared.breaker, now);
+
+    Ticket before = wait_for_probe(shared.breaker, &now);
+    Ticket early = shared.breaker.take_probe_early(now + 1, kSpan);
+
+    assert_false(shared.breaker.probe_succeeded(before, now + 2));
+    assert_true(shared.breaker.is_open());
+    assert_true(shared.breaker.probe_succeeded(early, now + 2));
+}
+
+void there_is_nothing_to_probe_early_while_it_is_closed(void **)
+{
+    Shared shared;
+
+    assert_int_equal(shared.breaker.take_probe_early(kStart, kSpan), 0);
+    assert_false(shared.breaker.is_open());
+}
+
 void a_probe_that_fails_does_not(void **)
 {
     Shared s;
@@ -1099,6 +1136,9 @@ int main()
         cmocka_unit_test(who_was_settled_starts_anew),
         cmocka_unit_test(who_has_never_failed_starts_with_the_shortest_delay),
         cmocka_unit_test(a_probe_that_succeeds_closes_it),
+        cmocka_unit_test(who_has_reason_to_hope_probes_before_it_is_time),
+        cmocka_unit_test(what_was_probed_meanwhile_means_nothing_then),
+        cmocka_unit_test(there_is_nothing_to_probe_early_while_it_is_closed),
         cmocka_unit_test(a_probe_that_fails_does_not),
         cmocka_unit_test(failures_are_forgotten_when_it_closes),
         cmocka_unit_test(another_reason_is_news_and_the_same_is_not),

@@ -45,6 +45,26 @@ void every_slot_is_one_there_is(void **)
     }
 }
 
+void every_slot_has_a_tag(void **)
+{
+    for (unsigned slot = 0; slot < sl::kClusterSlots; slot++) {
+        std::string tag(sl::tag_of_slot(slot).view());
+
+        assert_int_equal(sl::cluster_slot("any:{" + tag + "}"), slot);
+    }
+}
+
+/* What a connection is tried with. */
+void whatever_the_prefix_these_two_are_in_different_slots(void **)
+{
+    for (int i = 0; i < 100000; i++) {
+        std::string prefix = std::to_string(i);
+
+        assert_int_not_equal(sl::cluster_slot(prefix + "::probe"),
+                             sl::cluster_slot(prefix + "::other"));
+    }
+}
+
 }  // namespace
 
 int main()
@@ -54,6 +74,8 @@ int main()
         cmocka_unit_test(only_what_stands_in_the_first_braces_counts),
         cmocka_unit_test(braces_without_anything_in_them_do_not),
         cmocka_unit_test(every_slot_is_one_there_is),
+        cmocka_unit_test(every_slot_has_a_tag),
+        cmocka_unit_test(whatever_the_prefix_these_two_are_in_different_slots),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);

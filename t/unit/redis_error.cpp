@@ -86,7 +86,6 @@ void any_other_error_is_about_this_call(void **)
                     "ERR",
                     "WRONGTYPE Operation against a key holding the wrong kind "
                     "of value",
-                    "CROSSSLOT Keys in request don't hash to the same slot",
                 });
 }
 
@@ -107,6 +106,13 @@ void the_beginning_of_a_known_word_is_not_it(void **)
 {
     assert_kind(RedisError::kThisCall,
                 {"NOSCRIP", "NO", "L", "OO", "CLUSTER DOWN", "NOPER M"});
+}
+
+void keys_of_different_slots_are_told_from_all_else(void **)
+{
+    assert_kind(
+        RedisError::kCrossSlot,
+        {"CROSSSLOT Keys in request don't hash to the same slot", "CROSSSLOT"});
 }
 
 void only_the_first_word_counts(void **)
@@ -146,6 +152,7 @@ int main()
         cmocka_unit_test(an_empty_message_is_about_this_call),
         cmocka_unit_test(a_word_that_only_begins_like_a_known_one_is_not_it),
         cmocka_unit_test(the_beginning_of_a_known_word_is_not_it),
+        cmocka_unit_test(keys_of_different_slots_are_told_from_all_else),
         cmocka_unit_test(only_the_first_word_counts),
         cmocka_unit_test(case_counts),
         cmocka_unit_test(the_message_ends_where_its_size_says),

@@ -2,6 +2,8 @@
 #
 #   my $proxy = start_slow_proxy($port_of_redis);
 #   $proxy->delay(0.3);   seconds, in each direction, from now on
+#   $proxy->forget;       all connections there are: nothing passes any more, and
+#                         nobody is told; new ones work
 
 package SlidingLimit::SlowProxy;
 
@@ -40,11 +42,14 @@ sub delay {
     syswrite $self->{control}, pack 'd', $seconds;
 }
 
+sub forget { syswrite $_[0]{control}, pack 'd', -1 }
+
 sub serve {
     my ($listener, $orders, $to_port) = @_;
     my $readable = IO::Select->new($listener, $orders);
     my $delay = 0;
     my %other_end;
+    my @forgotten;
 
     # [when, where from, what]: one queue, so that nothing overtakes what came
     # before it when the delay becomes shorter
@@ -58,7 +63,17 @@ sub serve {
             if ($from == $orders) {
                 # with the test its proxy ends, too
                 sysread($orders, my $order, 8) or return;
-                $delay = unpack 'd', $order;
+                my $seconds = unpack 'd', $order;
+
+                if ($seconds >= 0) {
+                    $delay = $seconds;
+                    next;
+                }
+
+                # they stay open
+                push @forgotten, values %other_end;
+                $readable->remove(values %other_end);
+                %other_end = @under_way = ();
             }
             elsif ($from == $listener) {
                 my $client = $listener->accept or next;
