@@ -17,6 +17,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace sl {
@@ -30,8 +31,9 @@ struct BreakerState {
     std::atomic<int64_t> closed_at;
     std::atomic<int64_t> failed_at;
 
-    /* A bit for each worker that has a connection. */
-    std::atomic<uint64_t> connected;
+    /* A bit for each worker that has a connection; nginx has no more. */
+    static constexpr size_t kMaxWorkers = 1024;
+    std::atomic<uint64_t> connected[kMaxWorkers / 64];
 
     /* Before jitter; 0: the shortest. */
     std::atomic<int64_t> delay;
@@ -97,6 +99,9 @@ class Breaker {
     /* There is no such store any more. */
     void forget() noexcept { state_.next_probe = 0; }
 
+    /* It is another store's from now on. */
+    void reset() noexcept;
+
     /* How long it was, or has been open. */
     int64_t open_for(int64_t now) const noexcept
     {
@@ -110,11 +115,6 @@ class Breaker {
     }
 
   private:
-    static uint64_t bit_of(uint64_t worker) noexcept
-    {
-        return uint64_t{1} << worker % 64;
-    }
-
     bool open(int64_t now, int64_t least_delay, uint32_t random) noexcept;
     bool schedule(int64_t instead_of, int64_t now, int64_t delay, int64_t least,
                   uint32_t random) noexcept;

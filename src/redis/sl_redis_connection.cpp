@@ -21,9 +21,9 @@ RedisConnection::RedisConnection(const RedisSettings &settings,
                                  RedisUser &user) noexcept
     : settings_(settings), locator_(locator), user_(user),
       state_(State::kClosed), ac_(nullptr), timer_(), is_locating_(false),
-      host_(), port_(0), began_(0), up_since_(0), script_loading_(false),
-      setup_command_(), auth_command_(), script_command_(), role_command_(),
-      probe_command_()
+      host_(), name_(), port_(0), began_(0), up_since_(0),
+      script_loading_(false), setup_command_(), auth_command_(),
+      script_command_(), role_command_(), probe_command_()
 {
     setup_command_.on_reply = on_setup_reply;
     setup_command_.connection = this;
@@ -89,7 +89,9 @@ void RedisConnection::write_waiting_output() noexcept
 
 bool RedisConnection::leads_to(const RedisEndpoint &endpoint) const noexcept
 {
-    return endpoint.port == port_ && view(endpoint.host) == host_;
+    bool has_name = endpoint.name.len > 0 && view(endpoint.name) == name_;
+
+    return endpoint.port == port_ && (has_name || view(endpoint.host) == host_);
 }
 
 void RedisConnection::renew() noexcept
@@ -139,6 +141,7 @@ void RedisConnection::located(const RedisEndpoint &where) noexcept
     port_ = where.port;
     ngx_cpystrn(reinterpret_cast<u_char *>(host_), where.host.data,
                 sizeof(host_));
+    name_[view(where.name).copy(name_, sizeof(name_) - 1)] = '\0';
 
     OpenedContext opened = open_context(where, settings_.tls, on_shutdown);
 

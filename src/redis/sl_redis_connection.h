@@ -78,7 +78,10 @@ class RedisConnection final : private LocatorUser {
     /* It is not known yet where to connect to: nothing can be sent. */
     bool is_locating() const noexcept { return is_locating_; }
 
-    /* Whether that is where it is connected to, or connecting. */
+    /*
+     * Whether that is where it is connected to, or connecting. The same name is
+     * the same server, whichever of its addresses that is.
+     */
     bool leads_to(const RedisEndpoint &endpoint) const noexcept;
 
     /* Connects anew, because the server is not the right one any more. */
@@ -162,6 +165,7 @@ class RedisConnection final : private LocatorUser {
     bool is_locating_;
 
     char host_[NGX_SOCKADDR_STRLEN];
+    char name_[kMaxHostName + 1];
     in_port_t port_;
 
     ngx_msec_t began_;

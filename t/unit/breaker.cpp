@@ -194,6 +194,26 @@ void others_may_be_connected(void **)
     assert_false(s.breaker.is_connected_elsewhere(63));
 }
 
+/* As many as nginx can have. */
+void a_thousand_workers_are_told_apart(void **)
+{
+    Shared s;
+
+    for (uint64_t worker : {1, 63, 64, 65, 127, 128, 1023}) {
+        s.breaker.set_connected(worker, true);
+        assert_false(s.breaker.is_connected_elsewhere(worker));
+        assert_true(s.breaker.is_connected_elsewhere(0));
+        assert_true(s.breaker.is_connected_elsewhere((worker + 64) % 1024));
+
+        /* that another one is not does not touch it */
+        s.breaker.set_connected((worker + 64) % 1024, false);
+        assert_true(s.breaker.is_connected_elsewhere(0));
+
+        s.breaker.set_connected(worker, false);
+        assert_false(s.breaker.is_connected_elsewhere(0));
+    }
+}
+
 void the_second_who_opens_it_is_told_so(void **)
 {
     Shared s;
@@ -1001,6 +1021,7 @@ int main()
         cmocka_unit_test(more_failures_do_not_open_it_twice),
         cmocka_unit_test(what_concerns_all_opens_it_at_once),
         cmocka_unit_test(others_may_be_connected),
+        cmocka_unit_test(a_thousand_workers_are_told_apart),
         cmocka_unit_test(the_second_who_opens_it_is_told_so),
         cmocka_unit_test(a_success_does_not_close_it),
         cmocka_unit_test(it_is_known_for_how_long_it_has_been_open),
