@@ -207,11 +207,16 @@ bool RedisChannel::adopt(RedisCall *call, bool with_asking) noexcept
 
 /*
  * Logs and buckets apart: of a log an entry is taken back by its id, and so
- * only once, however often that is tried; of a bucket not.
+ * only once, however often that is tried; of a bucket not, and not without the
+ * time at which it was counted.
  */
 void RedisChannel::take_back(const ScriptArgs &all) noexcept
 {
     for (bool is_log : {true, false}) {
+        if (!is_log && all.time_us == Store::kUncertain) {
+            continue;
+        }
+
         ScriptArgs args = all.only(
             [&](size_t i) { return (all.limits[i].buckets == 0) == is_log; });
 
@@ -310,16 +315,12 @@ void RedisChannel::take_back_counted(const Provisional &provisional,
     take_back(counted);
 }
 
-/*
- * The answer was lost: nobody knows whether it was counted. In a log that can
- * be taken back all the same; without the time a bucket cannot be found.
- */
+/* The answer was lost: nobody knows whether it was counted. */
 void RedisChannel::take_back_uncertain(const Provisional &provisional) noexcept
 {
-    ScriptArgs uncertain = provisional.args.only(
-        [&](size_t i) { return provisional.args.limits[i].buckets == 0; });
+    ScriptArgs uncertain = provisional.args;
 
-    uncertain.time_us = 0;
+    uncertain.time_us = Store::kUncertain;
     take_back(uncertain);
 }
 
@@ -910,7 +911,9 @@ void RedisChannel::on_timeout(ngx_event_t *ev) noexcept
  */
 bool RedisChannel::is_stalled() const noexcept
 {
-    if (ngx_queue_empty(&calls_)) {
+    /* nor does it hang while a reply is being dealt with: hiredis is not to be
+     * called again from inside itself */
+    if (ngx_queue_empty(&calls_) || connection_.is_delivering()) {
         return false;
     }
 

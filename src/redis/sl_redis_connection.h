@@ -93,8 +93,16 @@ class RedisConnection final : private LocatorUser {
      */
     bool send(RedisCommand *command, const char *text, size_t size) noexcept;
 
-    /* Delivers the replies that are there already; see the adapter. */
+    /*
+     * Delivers the replies that are there already; see the adapter. Not while
+     * one is being delivered.
+     */
     void read_waiting_input() noexcept;
+
+    bool is_delivering() const noexcept
+    {
+        return ac_ != nullptr && (ac_->c.flags & REDIS_IN_CALLBACK);
+    }
 
     /* Sends what is queued, before the end of this turn; see the adapter. */
     void write_waiting_output() noexcept;

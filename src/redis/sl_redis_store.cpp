@@ -95,8 +95,10 @@ ScriptArgs RedisStore::args_for(const Query &query,
                     decides_by_key() ? KeyStyle::kInBraces : KeyStyle::kPlain);
 
     /* on a cluster all keys of a question are in one */
-    if (decides_by_key() || settings_.connections > 1) {
+    if (decides_by_key()) {
         args.slot = cluster_slot(args.limits[0].key.view());
+    } else if (settings_.connections > 1) {
+        args.slot = cluster_slot(query.first_key);
     }
 
     return args;
