@@ -29,6 +29,7 @@
  *     sl_cluster_map, sl_cluster_slot  what a cluster says about itself
  *     sl_breaker           all workers together know whether a Redis is down
  *                          (sl_outage: and why)
+ *     sl_shared_breakers   a breaker for each server
  *   sl_response    the headers on every answer, and the refusal
  *   sl_body        the user's template for the refusal
  *   sl_variables   $sliding_limit_*

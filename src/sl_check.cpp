@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "sl_clock.h"
 #include "sl_metrics.h"
@@ -304,6 +305,7 @@ bool Check::ask_next() noexcept
 
     for (size_t i = 0; i < question_size_; i++) {
         applied()[question_[i]].is_asked = true;
+        applied()[question_[i]].asked_with = question_[0];
     }
 
     started_us_ = monotonic_us();
@@ -332,6 +334,7 @@ Query Check::question(const Store &to) noexcept
     Query query;
 
     query.id = to.uses_ids() ? id() : std::string_view();
+    query.first_key = view(applied()[question_[0]].key);
     query.count = question_size_;
 
     for (size_t i = 0; i < question_size_; i++) {
@@ -463,7 +466,7 @@ void Check::conclude(const Answer &answer, bool has_waited) noexcept
         accept(answer, store);
     } else {
         add(store->metrics().errors[static_cast<size_t>(answer.error)]);
-        do_without_store();
+        do_without_store(answer.error);
     }
 }
 
@@ -471,13 +474,15 @@ void Check::conclude(const Answer &answer, bool has_waited) noexcept
  * The store has failed. Of those whom it refused before, it is known until
  * when: that nobody could ask it again by now makes no difference.
  */
-void Check::do_without_store() noexcept
+void Check::do_without_store(StoreError why) noexcept
 {
     MemoryStore *memory = main_conf(r_)->memory;
     Answer answer = Answer::none(StoreError::kDown);
 
     for (size_t i = 0; i < question_size_; i++) {
         applied()[question_[i]].has_failed = true;
+        applied()[question_[i]].is_uncertain =
+            why == StoreError::kTimeout || why == StoreError::kConnection;
     }
 
     if (recall_refusals(kAnyAge)) {
@@ -593,6 +598,7 @@ void Check::raise_outcome(Outcome outcome) noexcept
 
     if (is_refused() && !was_refused) {
         take_back(first_here_, [](const AppliedLimit &) { return true; });
+        take_back_uncertain(first_here_);
         first_open_ = applied_.nelts;
     }
 }
@@ -715,25 +721,62 @@ void Check::take_back(ngx_uint_t first_index, Predicate is_to_go) noexcept
             continue;
         }
 
-        Query query;
-        query.count = 0;
+        Query query = take_of(i, *first.answered_by, [&](AppliedLimit *other) {
+            bool goes = other->stored.is_counted && is_to_go(*other);
 
-        for (ngx_uint_t j = i; j < applied_.nelts; j++) {
-            AppliedLimit &other = applied()[j];
-
-            if (query.count < kMaxLimits && other.stored.is_counted
-                && is_to_go(other) && other.answered_by == first.answered_by
-                && other.counted_at_us == first.counted_at_us
-                && can_decide_together(*first.answered_by, first, other))
-            {
-                query.limits[query.count++] = to_query(other);
-                other.verdict.state = other.stored = uncounted(other);
+            if (goes) {
+                other->verdict.state = other->stored = uncounted(*other);
             }
-        }
 
-        query.id = first.answered_by->uses_ids() ? id() : std::string_view();
+            return goes;
+        });
+
         first.answered_by->take_back(query, first.counted_at_us);
     }
+}
+
+/*
+ * A store that did not answer in time may yet count it: what takes that back
+ * follows on the same way, and is executed after it. Unless the request has
+ * passed without an answer: then it counts, late or not.
+ */
+void Check::take_back_uncertain(ngx_uint_t first_index) noexcept
+{
+    for (ngx_uint_t i = first_index; i < applied_.nelts; i++) {
+        Store *store = applied()[i].limit->zone->store;
+
+        if (applied()[i].is_uncertain) {
+            store->take_back(take_of(i, *store,
+                                     [](AppliedLimit *other) {
+                                         return std::exchange(
+                                             other->is_uncertain, false);
+                                     }),
+                             Store::kUncertain);
+        }
+    }
+}
+
+/* Of the limits that were asked about together with this one those that are
+ * taken. */
+template <typename Take>
+Query Check::take_of(ngx_uint_t index, const Store &from, Take take) noexcept
+{
+    ngx_uint_t question = applied()[index].asked_with;
+    Query query;
+
+    query.count = 0;
+    query.id = from.uses_ids() ? id() : std::string_view();
+    query.first_key = view(applied()[question].key);
+
+    for (ngx_uint_t i = index; i < applied_.nelts; i++) {
+        AppliedLimit &other = applied()[i];
+
+        if (other.asked_with == question && take(&other)) {
+            query.limits[query.count++] = to_query(other);
+        }
+    }
+
+    return query;
 }
 
 const AppliedLimit *Check::shown() const noexcept

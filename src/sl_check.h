@@ -50,8 +50,14 @@ struct AppliedLimit {
     /* Its store has been asked, or nobody has to be. */
     bool is_asked;
 
+    /* The first one that was asked about together with it. */
+    ngx_uint_t asked_with;
+
     /* It has been, and has not answered. */
     bool has_failed;
+
+    /* Nor is it known whether it has counted it, or will. */
+    bool is_uncertain;
 
     /* A refusal is known, and this request finds out whether it still holds. */
     bool is_rechecked;
@@ -148,7 +154,7 @@ class Check final : public AnswerReceiver {
     bool is_to_be_divided(const Answer &answer) noexcept;
     void divide_question() noexcept;
     void conclude(const Answer &answer, bool has_waited) noexcept;
-    void do_without_store() noexcept;
+    void do_without_store(StoreError why) noexcept;
     void accept(const Answer &answer, Store *from) noexcept;
     void remember(const AppliedLimit &answered) noexcept;
     static void note(AppliedLimit *applied, const LimitState &state,
@@ -162,6 +168,9 @@ class Check final : public AnswerReceiver {
     ZoneResult result_of(const AppliedLimit &applied) const noexcept;
     template <typename Predicate>
     void take_back(ngx_uint_t first, Predicate is_to_go) noexcept;
+    void take_back_uncertain(ngx_uint_t first) noexcept;
+    template <typename Take>
+    Query take_of(ngx_uint_t index, const Store &from, Take take) noexcept;
     void abandon_question() noexcept;
     void wait() noexcept;
     void resume() noexcept;

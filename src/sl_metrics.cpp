@@ -100,8 +100,7 @@ void record_event(ngx_http_request_t *r, const Zone &zone,
 
     zone.metrics->record(event, metrics->hash_of(event.key),
                          static_cast<int64_t>(wall_clock_ms()),
-                         static_cast<int64_t>(zone.window), ngx_pid,
-                         &persistent);
+                         static_cast<int64_t>(zone.window), &persistent);
 
     if (persistent.windows != 0) {
         log_persistent(r, zone, persistent);

@@ -455,8 +455,7 @@ void write_zone(const Zone &zone, ZoneMetrics &metrics, KeysShown keys,
     ZoneMetrics::Top rejected;
 
     metrics.read_top(static_cast<int64_t>(wall_clock_ms()),
-                     static_cast<int64_t>(zone.window), ngx_pid, &clients,
-                     &rejected);
+                     static_cast<int64_t>(zone.window), &clients, &rejected);
     text << ",\"top_rejected\":";
     write_top(rejected, keys, text);
     text << ",\"top_clients\":";

@@ -23,6 +23,10 @@ struct Query {
 
     /* UUIDv7 of the request; empty if the store has no use for it. */
     std::string_view id;
+
+    /* The key that the question begins with. What is taken back of it follows
+     * on the same way, so that nothing asked later overtakes it. */
+    std::string_view first_key;
 };
 
 struct Answer {
@@ -123,7 +127,10 @@ class Store {
     /*
      * Takes back what a query with these limits and this id has counted, and
      * nothing else. Nobody waits for it, but what is asked later on sees it.
+     * kUncertain instead of the answer's time if there was no answer, and it
+     * may yet be counted; a store may be able to do so for some of them only.
      */
+    static constexpr int64_t kUncertain = 0;
     virtual void take_back(const Query &query, int64_t time_us) noexcept = 0;
 
     /* A worker starts; may be called in a worker only. */

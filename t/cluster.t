@@ -8,8 +8,9 @@ use lib 't/lib';
 use File::Temp ();
 use IO::Socket::IP ();
 use SlidingLimit::Cluster qw(slot start_cluster start_cluster_node);
-use SlidingLimit::FakeRedis qw(start_fake_redis);
+use SlidingLimit::FakeRedis qw(read_command start_fake_redis);
 use SlidingLimit::Load qw(start_load summary);
+use SlidingLimit::NameServer qw(start_name_server);
 use SlidingLimit::Servers qw(begin_request free_port get start_nginx wait_until);
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -46,9 +47,10 @@ sub nginx_for {
     my $timeout = delete $with{timeout} || '5s';
     my $connect_timeout = delete $with{connect_timeout} || '5s';
     my $more = delete $with{more} || '';
+    my $resolver = delete $with{resolver} || '';
 
     return start_nginx($config, workers => 2,
-        http => "sliding_limit_redis $url timeout=$timeout connect_timeout=$connect_timeout $more;", %with);
+        http => "sliding_limit_redis $url timeout=$timeout connect_timeout=$connect_timeout $more; $resolver", %with);
 }
 
 sub status_of { (get($_[0]->port, $_[1]))[1]{'x-status'} // 'no answer' }
@@ -589,10 +591,55 @@ subtest 'redirections that lead nowhere' => sub {
     }
 };
 
+# A fake node that knows of many others, which nobody has ever met, and has half of the
+# slots itself.
+sub start_gossip {
+    my ($others) = @_;
+    my $port;
+    my $map = sub {
+        my $line = "%040d 127.0.0.1:%d@%d master - 0 0 %d connected %s\n";
+
+        return join '', map({ sprintf $line, $_, 1 + $_, 1, $_, 20 * $_ . '-' . (20 * $_ + 19) } 0 .. $others - 1),
+            sprintf $line, $others, $port, 1, $others, 20 * $others . '-16383';
+    };
+
+    return start_fake_redis(undef, on_connect => sub {
+        my ($socket) = @_;
+        $port = $socket->sockport;
+
+        while (my ($command) = read_command($socket)) {
+            print $socket $command eq 'CLUSTER' ? '$' . length($map->()) . "\r\n" . $map->() . "\r\n"
+                : $command eq 'EVALSHA' ? SlidingLimit::FakeRedis::ADMITTED : "+OK\r\n";
+        }
+    });
+}
+
+subtest 'more servers than can be known together: those that are away do not take others with them' => sub {
+    my $fake = start_gossip(400);
+    my $key = (grep { slot($_) >= 8000 } 1 .. 100)[0];
+    my $nginx = nginx_for('cluster://127.0.0.1:' . $fake->port, slots => 4096);
+
+    wait_until { (my @down = $nginx->error_log =~ /at 127\.0\.0\.1:\d+" is down/g) >= 400 } 60, 'those that are away';
+    counts($nginx, $key);
+    my %status;
+    my $end = time + 5;
+    while (time < $end) {
+        $status{ status_of($nginx, "/load?k=$key") }++;
+        sleep 0.01;
+    }
+    is join(' ', keys %status), 'PASSED', 'all are counted';
+    is alarming($nginx), '';
+};
+
 sub has_ipv6 { IO::Socket::IP->new(LocalHost => '::1', LocalPort => 0, Listen => 1) }
 
+# Nodes with cluster-preferred-endpoint-type hostname send calls to names.
+my $dns = start_name_server('node.test' => '127.0.0.1');
+my $resolver = 'resolver 127.0.0.1:' . $dns->port . ' ipv6=off;';
+
 for my $to (['a redirection without a host leads to the same host', '127.0.0.1', ''],
-    ['a redirection to an IPv6 address', '::1', '::1'])
+    ['a redirection to an IPv6 address', '::1', '::1'],
+    ['a redirection to a name, which is looked up', '127.0.0.1', 'Node.TEST'])
 {
     my ($name, $host, $in_order) = @$to;
 
@@ -605,7 +652,7 @@ for my $to (['a redirection without a host leads to the same host', '127.0.0.1',
 
         my $sender = start_sender();
         order($sender, "MOVED 1 $in_order:" . $node->port);
-        my $nginx = nginx_for(sender_url($sender), workers => 1);
+        my $nginx = nginx_for(sender_url($sender), workers => 1, resolver => $resolver);
 
         exactly_five_pass($nginx, 'there');
         is $node->cli('ZCARD', 'rate_limit:count:{there}'), 5, 'counted there';
@@ -613,5 +660,20 @@ for my $to (['a redirection without a host leads to the same host', '127.0.0.1',
         is alarming($nginx), '';
     };
 }
+
+subtest 'nodes that have names are known by them, and are not taken for others' => sub {
+    my $cluster = start_cluster(primaries => 3, args => ['--cluster-announce-hostname', 'node.test',
+        '--cluster-preferred-endpoint-type', 'hostname']);
+    my ($from, $to) = my @nodes = $cluster->nodes;
+    my $nginx = nginx_for('cluster://node.test:' . $from->port, resolver => $resolver);
+    my ($key) = $cluster->keys_of($from, 1, 'moves');
+
+    counts($nginx, $_) for map { $cluster->keys_of($_, 1, 'named') } @nodes;
+    $cluster->reshard(5461, $from, $to);
+    exactly_five_pass($nginx, $key);
+    is $cluster->count('count', $key), 5, 'counted where the slot is now';
+    is $nginx->error_log =~ /is down/, '', 'nothing to tell';
+    is alarming($nginx), '';
+};
 
 done_testing;

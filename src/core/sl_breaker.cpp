@@ -1,8 +1,23 @@
 #include "sl_breaker.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace sl {
+
+namespace {
+
+size_t word_of(uint64_t worker)
+{
+    return worker % BreakerState::kMaxWorkers / 64;
+}
+
+uint64_t bit_of(uint64_t worker)
+{
+    return uint64_t{1} << worker % 64;
+}
+
+}  // namespace
 
 /* With every answer: so it writes only what changes. */
 void Breaker::succeeded() noexcept
@@ -31,16 +46,41 @@ bool Breaker::failed_for_all(int64_t now, int64_t least_delay,
 
 void Breaker::set_connected(uint64_t worker, bool is_connected) noexcept
 {
+    std::atomic<uint64_t> &word = state_.connected[word_of(worker)];
+
     if (is_connected) {
-        state_.connected.fetch_or(bit_of(worker));
+        word.fetch_or(bit_of(worker));
     } else {
-        state_.connected.fetch_and(~bit_of(worker));
+        word.fetch_and(~bit_of(worker));
     }
 }
 
 bool Breaker::is_connected_elsewhere(uint64_t worker) const noexcept
 {
-    return (state_.connected.load() & ~bit_of(worker)) != 0;
+    for (size_t i = 0; i < std::size(state_.connected); i++) {
+        uint64_t own = i == word_of(worker) ? bit_of(worker) : 0;
+
+        if ((state_.connected[i].load() & ~own) != 0) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+void Breaker::reset() noexcept
+{
+    state_.next_probe = 0;
+    state_.opened_at = 0;
+    state_.closed_at = 0;
+    state_.failed_at = 0;
+    state_.delay = 0;
+    state_.failures = 0;
+    state_.reason = 0;
+
+    for (std::atomic<uint64_t> &word : state_.connected) {
+        word = 0;
+    }
 }
 
 bool Breaker::open(int64_t now, int64_t least_delay, uint32_t random) noexcept
@@ -126,9 +166,9 @@ bool Breaker::probe_succeeded(Ticket ticket, int64_t now) noexcept
     return true;
 }
 
-Outage Breaker::outage(int64_t now, int pid) const noexcept
+Outage Breaker::outage(int64_t now) const noexcept
 {
-    Outage outage = state_.outage.read(pid);
+    Outage outage = state_.outage.read();
 
     outage.for_ms = open_for(now);
 

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "sl_outage.h"
@@ -32,8 +33,9 @@ struct BreakerState {
     std::atomic<int64_t> closed_at;
     std::atomic<int64_t> failed_at;
 
-    /* A bit for each worker that has a connection. */
-    std::atomic<uint64_t> connected;
+    /* A bit for each worker that has a connection; nginx has no more. */
+    static constexpr size_t kMaxWorkers = 1024;
+    std::atomic<uint64_t> connected[kMaxWorkers / 64];
 
     /* Before jitter; 0: the shortest. */
     std::atomic<int64_t> delay;
@@ -103,6 +105,9 @@ class Breaker {
     /* There is no such store any more. */
     void forget() noexcept { state_.next_probe = 0; }
 
+    /* It is another store's from now on. */
+    void reset() noexcept;
+
     /* How long it was, or has been open. */
     int64_t open_for(int64_t now) const noexcept
     {
@@ -116,21 +121,15 @@ class Breaker {
     }
 
     /* Says what is wrong, to whoever wants to know. */
-    void explain(std::string_view server, std::string_view reason,
-                 int pid) noexcept
+    void explain(std::string_view server, std::string_view reason) noexcept
     {
-        state_.outage.write(server, reason, pid);
+        state_.outage.write(server, reason);
     }
 
     /* What was said last, and how long it has been open. */
-    Outage outage(int64_t now, int pid) const noexcept;
+    Outage outage(int64_t now) const noexcept;
 
   private:
-    static uint64_t bit_of(uint64_t worker) noexcept
-    {
-        return uint64_t{1} << worker % 64;
-    }
-
     bool open(int64_t now, int64_t least_delay, uint32_t random) noexcept;
     bool schedule(int64_t instead_of, int64_t now, int64_t delay, int64_t least,
                   uint32_t random) noexcept;

@@ -39,24 +39,33 @@ size_t rounded(size_t size)
 
 }  // namespace
 
-bool ProcessLock::lock(int pid) noexcept
+void ProcessLock::init() noexcept
+{
+    pthread_mutexattr_t attributes;
+
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&mutex_, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
+bool ProcessLock::try_lock() noexcept
+{
+    int error = pthread_mutex_trylock(&mutex_);
+
+    /* the lists can do with what the dead one has left */
+    return error == 0
+           || (error == EOWNERDEAD && pthread_mutex_consistent(&mutex_) == 0);
+}
+
+bool ProcessLock::lock() noexcept
 {
     for (int yields = 0; yields < kYields; yields++) {
-        int holder = 0;
-
         for (int spins = 0; spins < kSpins; spins++) {
-            holder = 0;
-
-            if (holder_.compare_exchange_weak(holder, pid,
-                                              std::memory_order_acquire)) {
+            if (try_lock()) {
                 return true;
             }
-        }
-
-        if (holder != 0 && !is_alive(holder)
-            && holder_.compare_exchange_strong(holder, pid))
-        {
-            return true;
         }
 
         sched_yield();
@@ -86,8 +95,7 @@ void ZoneMetrics::refused_until(int64_t us) noexcept
 }
 
 void ZoneMetrics::record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
-                         int64_t window_ms, int pid,
-                         Persistent *persistent) noexcept
+                         int64_t window_ms, Persistent *persistent) noexcept
 {
     auto now_s = static_cast<uint64_t>(now_ms / 1000);
     auto so_far = [this] {
@@ -123,7 +131,7 @@ void ZoneMetrics::record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
     minutes.add_client(hash, is_rejected);
     hours.add_client(hash, is_rejected);
 
-    if (!top_lock_.lock(pid)) {
+    if (!top_lock_.lock()) {
         return;
     }
 
@@ -157,13 +165,13 @@ bool ZoneMetrics::may_tell(int64_t now_ms) noexcept
     return true;
 }
 
-void ZoneMetrics::read_top(int64_t now_ms, int64_t window_ms, int pid,
-                           Top *clients, Top *rejected) noexcept
+void ZoneMetrics::read_top(int64_t now_ms, int64_t window_ms, Top *clients,
+                           Top *rejected) noexcept
 {
     clients->count = 0;
     rejected->count = 0;
 
-    if (!top_lock_.lock(pid)) {
+    if (!top_lock_.lock()) {
         return;
     }
 
@@ -202,6 +210,10 @@ Metrics *Metrics::format(void *memory, size_t zones, size_t stores,
     metrics->since_s_ = now_s;
     metrics->zone_count_ = zones;
     metrics->store_count_ = stores;
+
+    for (size_t i = 0; i < zones; i++) {
+        metrics->zones()[i].data.init();
+    }
 
     return metrics;
 }

@@ -10,6 +10,8 @@
 
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -71,15 +73,23 @@ inline void add(Counter &counter, uint64_t amount = 1) noexcept
     counter.fetch_add(amount, std::memory_order_relaxed);
 }
 
-/* Held by a process; if that dies, by nobody. */
+/*
+ * Held by a process; if that dies, by nobody. It is the kernel that knows
+ * whether it has died: its number may have been given to another since.
+ */
 class ProcessLock {
   public:
+    /* Where no other process is yet. */
+    void init() noexcept;
+
     /* False if it cannot be had within a reasonable time. */
-    bool lock(int pid) noexcept;
-    void unlock() noexcept { holder_.store(0, std::memory_order_release); }
+    bool lock() noexcept;
+    void unlock() noexcept { pthread_mutex_unlock(&mutex_); }
 
   private:
-    std::atomic<int> holder_;
+    bool try_lock() noexcept;
+
+    pthread_mutex_t mutex_;
 };
 
 /* What a zone has to say about one request. */
@@ -108,9 +118,12 @@ class ZoneMetrics {
         size_t count;
     };
 
+    /* Of memory that is all zero; where no other process is yet. */
+    void init() noexcept { top_lock_.init(); }
+
     /* All that is counted of a request. */
     void record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
-                int64_t window_ms, int pid, Persistent *persistent) noexcept;
+                int64_t window_ms, Persistent *persistent) noexcept;
 
     Tally tally() const noexcept;
 
@@ -132,7 +145,7 @@ class ZoneMetrics {
     MinuteHistory minutes;
     HourHistory hours;
 
-    void read_top(int64_t now_ms, int64_t window_ms, int pid, Top *clients,
+    void read_top(int64_t now_ms, int64_t window_ms, Top *clients,
                   Top *rejected) noexcept;
 
   private:

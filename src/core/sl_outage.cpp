@@ -2,10 +2,10 @@
 
 namespace sl {
 
-void OutageNote::write(std::string_view server, std::string_view reason,
-                       int pid) noexcept
+void OutageNote::write(std::string_view server,
+                       std::string_view reason) noexcept
 {
-    if (!lock_.lock(pid)) {
+    if (!lock_.lock()) {
         return;
     }
 
@@ -14,11 +14,11 @@ void OutageNote::write(std::string_view server, std::string_view reason,
     lock_.unlock();
 }
 
-Outage OutageNote::read(int pid) noexcept
+Outage OutageNote::read() noexcept
 {
     Outage copy{};
 
-    if (lock_.lock(pid)) {
+    if (lock_.lock()) {
         copy = last_;
         lock_.unlock();
     }

@@ -36,12 +36,13 @@ struct Outage {
 
 class OutageNote {
   public:
+    OutageNote() noexcept : lock_(), last_() { lock_.init(); }
+
     /* What is too long is cut off. */
-    void write(std::string_view server, std::string_view reason,
-               int pid) noexcept;
+    void write(std::string_view server, std::string_view reason) noexcept;
 
     /* The last one; without words if it cannot be read now. */
-    Outage read(int pid) noexcept;
+    Outage read() noexcept;
 
   private:
     ProcessLock lock_;

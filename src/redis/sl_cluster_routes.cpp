@@ -37,6 +37,12 @@ bool has_slots(std::string_view map)
     return false;
 }
 
+bool is_same_host(std::string_view a, std::string_view b)
+{
+    return a.size() == b.size()
+           && ngx_strncasecmp(str(a).data, str(b).data, a.size()) == 0;
+}
+
 }  // namespace
 
 struct ClusterRoutes::Node {
@@ -53,6 +59,10 @@ struct ClusterRoutes::Node {
     FixedLocator locator;
     RedisChannel **channels;
 
+    /* Shared with other workers; or its own, if there is no place for it. */
+    BreakerState *breaker;
+    BreakerState own_breaker;
+
     /* In the last map, or one to begin with. */
     bool is_wanted;
 
@@ -64,7 +74,8 @@ struct ClusterRoutes::Node {
 
     explicit Node(const RedisSettings &settings) noexcept
         : host(), endpoint(), host_name(), name_text(), name(),
-          locator(settings, &endpoint, 1), channels(nullptr), is_wanted(true),
+          locator(settings, &endpoint, 1), channels(nullptr),
+          breaker(&own_breaker), own_breaker(), is_wanted(true),
           has_probe_key(false), probe_key(), next(nullptr)
     {}
 };
@@ -165,10 +176,14 @@ ClusterRoutes::Node *ClusterRoutes::add_node(std::string_view host,
         return nullptr;
     }
 
+    BreakerState *shared = breaker_of(*node);
+
+    node->breaker = shared != nullptr ? shared : &node->own_breaker;
+
     for (ngx_uint_t i = 0; i < settings_.connections; i++) {
         node->channels[i] = new (std::nothrow)
-            RedisChannel(settings_, node->name, node->locator,
-                         breakers_.of(view(node->name)), metrics_, *this);
+            RedisChannel(settings_, node->name, node->locator, *node->breaker,
+                         metrics_, *this);
 
         if (node->channels[i] == nullptr) {
             delete_node(node);
@@ -184,6 +199,22 @@ ClusterRoutes::Node *ClusterRoutes::add_node(std::string_view host,
     }
 
     return node;
+}
+
+/* nullptr: there are too many servers. */
+BreakerState *ClusterRoutes::breaker_of(const Node &node) noexcept
+{
+    return breakers_.of(view(node.name),
+                        static_cast<int64_t>(ngx_current_msec));
+}
+
+void ClusterRoutes::keep_breakers() noexcept
+{
+    for (Node *node = nodes_; node != nullptr; node = node->next) {
+        if (node->breaker != &node->own_breaker) {
+            breaker_of(*node);
+        }
+    }
 }
 
 void ClusterRoutes::delete_node(Node *node) noexcept
@@ -205,7 +236,8 @@ ClusterRoutes::Node *ClusterRoutes::find_node(std::string_view host,
 {
     for (Node *node = nodes_; node != nullptr; node = node->next) {
         if (node->endpoint.port == port
-            && (host == node->host || host == node->host_name))
+            && (is_same_host(host, node->host)
+                || is_same_host(host, node->host_name)))
         {
             return node;
         }
@@ -227,8 +259,12 @@ ClusterRoutes::Node *ClusterRoutes::find_or_add(
         return found;
     }
 
-    /* names are not looked up: CLUSTER NODES has numbers */
-    return is_numeric_address(host) ? add_node(host, address.port) : nullptr;
+    /* without a resolver it is found in CLUSTER NODES, which has numbers */
+    bool can_be_found =
+        is_numeric_address(host)
+        || (settings_.resolver != nullptr && host.size() <= kMaxHostName);
+
+    return can_be_found ? add_node(host, address.port) : nullptr;
 }
 
 ClusterRoutes::Node *ClusterRoutes::node_of(
@@ -487,6 +523,7 @@ void ClusterRoutes::on_refresh(ngx_event_t *ev) noexcept
                                             : kRefreshWhileDownMs);
 
     routes->remove_unused();
+    routes->keep_breakers();
     routes->refresh();
 }
 
@@ -553,11 +590,18 @@ void ClusterRoutes::learn(std::string_view map,
 
     for (Node *node = nodes_; node != nullptr; node = node->next) {
         node->is_wanted = false;
-        node->has_probe_key = false;
+        node->host_name[0] = '\0';
     }
 
     while (next_primary(&map, &primary)) {
-        Node *node = find_or_add(primary.address, who_says_so);
+        /* it may be known by its name, from a redirection or to begin with */
+        Node *by_name =
+            primary.host_name.empty()
+                ? nullptr
+                : find_node(primary.host_name, primary.address.port);
+        Node *node = by_name != nullptr
+                         ? by_name
+                         : find_or_add(primary.address, who_says_so);
         unsigned first;
         unsigned last;
 
@@ -585,14 +629,23 @@ void ClusterRoutes::learn(std::string_view map,
 
         if (has_some) {
             choose_probe_key(node);
+        } else {
+            node->has_probe_key = false;
         }
     }
 }
 
-/* A number whose slot is one of the server's: soon found if it has many. */
+/*
+ * A number whose slot is one of the server's: soon found if it has many, and
+ * good for as long as it has that slot.
+ */
 void ClusterRoutes::choose_probe_key(Node *node) noexcept
 {
     constexpr unsigned kMostTries = 20000;
+
+    node->has_probe_key =
+        node->has_probe_key
+        && owners_[cluster_slot(node->probe_key.view())] == node;
 
     for (unsigned i = 0; i < kMostTries && !node->has_probe_key; i++) {
         char text[NGX_INT_T_LEN];
@@ -640,7 +693,7 @@ void ClusterRoutes::remove_unused() noexcept
             }
         }
 
-        Breaker(breakers_.of(view(node->name))).forget();
+        Breaker(*node->breaker).forget();
         delete_node(node);
     }
 }

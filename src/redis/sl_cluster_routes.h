@@ -46,6 +46,8 @@ class ClusterRoutes final : public RedisRoutes {
     };
 
     Node *add_node(std::string_view host, in_port_t port) noexcept;
+    BreakerState *breaker_of(const Node &node) noexcept;
+    void keep_breakers() noexcept;
     void delete_node(Node *node) noexcept;
     Node *find_node(std::string_view host, in_port_t port) const noexcept;
     Node *find_or_add(const ClusterAddress &address,

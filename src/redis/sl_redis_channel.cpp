@@ -237,11 +237,16 @@ bool RedisChannel::adopt(RedisCall *call, bool with_asking) noexcept
 
 /*
  * Logs and buckets apart: of a log an entry is taken back by its id, and so
- * only once, however often that is tried; of a bucket not.
+ * only once, however often that is tried; of a bucket not, and not without the
+ * time at which it was counted.
  */
 void RedisChannel::take_back(const ScriptArgs &all) noexcept
 {
     for (bool is_log : {true, false}) {
+        if (!is_log && all.time_us == Store::kUncertain) {
+            continue;
+        }
+
         ScriptArgs args = all.only(
             [&](size_t i) { return (all.limits[i].buckets == 0) == is_log; });
 
@@ -340,16 +345,12 @@ void RedisChannel::take_back_counted(const Provisional &provisional,
     take_back(counted);
 }
 
-/*
- * The answer was lost: nobody knows whether it was counted. In a log that can
- * be taken back all the same; without the time a bucket cannot be found.
- */
+/* The answer was lost: nobody knows whether it was counted. */
 void RedisChannel::take_back_uncertain(const Provisional &provisional) noexcept
 {
-    ScriptArgs uncertain = provisional.args.only(
-        [&](size_t i) { return provisional.args.limits[i].buckets == 0; });
+    ScriptArgs uncertain = provisional.args;
 
-    uncertain.time_us = 0;
+    uncertain.time_us = Store::kUncertain;
     take_back(uncertain);
 }
 
@@ -448,7 +449,7 @@ void RedisChannel::log_down(Trouble trouble, std::string_view reason) noexcept
     OneLine why(reason, settings_);
     ngx_uint_t level = needs_a_person(trouble) ? NGX_LOG_CRIT : NGX_LOG_ERR;
 
-    breaker_.explain(server(), view(why.text), ngx_pid);
+    breaker_.explain(server(), view(why.text));
     ngx_log_error(level, ngx_cycle->log, 0,
                   "sliding_limit: redis \"%V\" is down: %V%s", &name_,
                   &why.text, advice_on(trouble));
@@ -1013,7 +1014,9 @@ bool RedisChannel::is_stalled() const noexcept
 {
     const RedisCall *oldest = oldest_if_late();
 
-    return oldest != nullptr
+    /* nor does it hang while a reply is being dealt with: hiredis is not to be
+     * called again from inside itself */
+    return oldest != nullptr && !connection_.is_delivering()
            && ngx_current_msec - oldest->late_since >= settings_.timeout;
 }
 

@@ -25,7 +25,7 @@ RedisConnection::RedisConnection(const RedisSettings &settings,
                                  RedisUser &user) noexcept
     : settings_(settings), locator_(locator), user_(user),
       state_(State::kClosed), ac_(nullptr), timer_(), is_locating_(false),
-      host_(), port_(0), began_(0), up_since_(0), heard_at_(0),
+      host_(), name_(), port_(0), began_(0), up_since_(0), heard_at_(0),
       has_been_up_(false), probe_(Probe::kOneKey), awaits_sign_(false),
       script_loading_(false), setup_command_(), auth_command_(),
       script_command_(), role_command_(), probe_command_(), sign_command_()
@@ -96,7 +96,9 @@ void RedisConnection::write_waiting_output() noexcept
 
 bool RedisConnection::leads_to(const RedisEndpoint &endpoint) const noexcept
 {
-    return endpoint.port == port_ && view(endpoint.host) == host_;
+    bool has_name = endpoint.name.len > 0 && view(endpoint.name) == name_;
+
+    return endpoint.port == port_ && (has_name || view(endpoint.host) == host_);
 }
 
 void RedisConnection::renew() noexcept
@@ -171,6 +173,7 @@ void RedisConnection::located(const RedisEndpoint &where) noexcept
     port_ = where.port;
     ngx_cpystrn(reinterpret_cast<u_char *>(host_), where.host.data,
                 sizeof(host_));
+    name_[view(where.name).copy(name_, sizeof(name_) - 1)] = '\0';
 
     OpenedContext opened = open_context(where, settings_.tls, on_shutdown);
 

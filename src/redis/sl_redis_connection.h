@@ -90,7 +90,10 @@ class RedisConnection final : private LocatorUser {
     /* It is not known yet where to connect to: nothing can be sent. */
     bool is_locating() const noexcept { return is_locating_; }
 
-    /* Whether that is where it is connected to, or connecting. */
+    /*
+     * Whether that is where it is connected to, or connecting. The same name is
+     * the same server, whichever of its addresses that is.
+     */
     bool leads_to(const RedisEndpoint &endpoint) const noexcept;
 
     /* Connects anew, because the server is not the right one any more. */
@@ -102,8 +105,16 @@ class RedisConnection final : private LocatorUser {
      */
     bool send(RedisCommand *command, const char *text, size_t size) noexcept;
 
-    /* Delivers the replies that are there already; see the adapter. */
+    /*
+     * Delivers the replies that are there already; see the adapter. Not while
+     * one is being delivered.
+     */
     void read_waiting_input() noexcept;
+
+    bool is_delivering() const noexcept
+    {
+        return ac_ != nullptr && (ac_->c.flags & REDIS_IN_CALLBACK);
+    }
 
     /* Sends what is queued, before the end of this turn; see the adapter. */
     void write_waiting_output() noexcept;
@@ -188,6 +199,7 @@ class RedisConnection final : private LocatorUser {
     bool is_locating_;
 
     char host_[NGX_SOCKADDR_STRLEN];
+    char name_[kMaxHostName + 1];
     in_port_t port_;
 
     ngx_msec_t began_;

@@ -4,6 +4,19 @@
 
 namespace sl {
 
+namespace {
+
+void fail(LocatorUser &user, Trouble trouble, ngx_str_t name, const char *why)
+{
+    u_char text[512];
+    u_char *end = ngx_snprintf(text, sizeof(text), "\"%V\": %s", &name, why);
+
+    user.not_located(trouble, {reinterpret_cast<char *>(text),
+                               static_cast<size_t>(end - text)});
+}
+
+}  // namespace
+
 NameLookup::NameLookup(const RedisSettings &settings) noexcept
     : settings_(settings), user_(nullptr), port_(0), ctx_(nullptr), turn_(0)
 {}
@@ -21,11 +34,17 @@ void NameLookup::start(const RedisEndpoint &endpoint,
         return;
     }
 
+    if (settings_.resolver == nullptr) {
+        fail(user, Trouble::kUnreachable, endpoint.host,
+             "nginx needs a \"resolver\" in the http block to look it up");
+        return;
+    }
+
     ngx_resolver_ctx_t *ctx = ngx_resolve_start(settings_.resolver, nullptr);
 
     if (ctx == nullptr || ctx == NGX_NO_RESOLVER) {
-        user.not_located(Trouble::kLocal,
-                         "cannot look its name up: no memory or no resolver");
+        fail(user, Trouble::kLocal, endpoint.host,
+             "no memory to look it up, or no name server");
         return;
     }
 
@@ -42,7 +61,8 @@ void NameLookup::start(const RedisEndpoint &endpoint,
     /* may have told the user already */
     if (ngx_resolve_name(ctx) != NGX_OK) {
         ctx_ = nullptr;
-        user.not_located(Trouble::kUnreachable, "cannot look its name up");
+        fail(user, Trouble::kUnreachable, endpoint.host,
+             "it cannot be looked up");
     }
 }
 
@@ -66,14 +86,11 @@ void NameLookup::resolved() noexcept
     ctx_ = nullptr;
 
     if (ctx->state != NGX_OK || ctx->naddrs == 0) {
-        u_char text[512];
-        u_char *end = ngx_snprintf(text, sizeof(text), "\"%V\": %s", &ctx->name,
-                                   ngx_resolver_strerror(ctx->state));
+        ngx_str_t name = ctx->name;
+        const char *why = ngx_resolver_strerror(ctx->state);
 
         ngx_resolve_name_done(ctx);
-        user_->not_located(
-            Trouble::kUnreachable,
-            {reinterpret_cast<char *>(text), static_cast<size_t>(end - text)});
+        fail(*user_, Trouble::kUnreachable, name, why);
         return;
     }
 

@@ -43,7 +43,10 @@ class NameLookup {
     NameLookup(const NameLookup &) = delete;
     NameLookup &operator=(const NameLookup &) = delete;
 
-    /* As RedisLocator::locate(). What is no name is told at once. */
+    /*
+     * As RedisLocator::locate(). What is no name is told at once. A name must
+     * stay where it is until the user is told, and is put in lower case.
+     */
     void start(const RedisEndpoint &endpoint, LocatorUser &user) noexcept;
     void cancel() noexcept;
 

@@ -14,7 +14,14 @@ struct RedisEndpoint {
 
     /* 0: it is a socket. */
     in_port_t port;
+
+    /* What Sentinels call it if that was looked up; empty: they name it by its
+     * address. */
+    ngx_str_t name = ngx_null_string;
 };
+
+/* The longest that DNS has. */
+constexpr size_t kMaxHostName = 255;
 
 enum class Topology {
     kSingle,

@@ -110,8 +110,10 @@ ScriptArgs RedisStore::args_for(const Query &query,
                     is_cluster() ? KeyStyle::kInBraces : KeyStyle::kPlain);
 
     /* on a cluster all keys of a question are in one */
-    if (is_cluster() || settings_.connections > 1) {
+    if (is_cluster()) {
         args.slot = cluster_slot(args.limits[0].key.view());
+    } else if (settings_.connections > 1) {
+        args.slot = cluster_slot(query.first_key);
     }
 
     return args;

@@ -21,8 +21,9 @@ Trouble trouble_of(const redisReply *reply)
 
 SentinelLocator::SentinelLocator(const RedisSettings &settings,
                                  ngx_uint_t &first) noexcept
-    : settings_(settings), lookup_(settings), user_(nullptr), ac_(nullptr),
-      timer_(), first_(first), current_(0), failed_(0), reason_()
+    : settings_(settings), lookup_(settings), has_answered_(false), named_(),
+      named_host_(), user_(nullptr), ac_(nullptr), timer_(), first_(first),
+      current_(0), failed_(0), reason_()
 {
     timer_.cancelable = 1;
     timer_.handler = on_timer;
@@ -61,16 +62,32 @@ void SentinelLocator::distrust() noexcept
 
 void SentinelLocator::ask_next() noexcept
 {
+    has_answered_ = false;
     lookup_.start(settings_.endpoints[current_], *this);
 }
 
 void SentinelLocator::not_located(Trouble trouble,
                                   std::string_view reason) noexcept
 {
-    try_another(trouble, reason);
+    if (!has_answered_) {
+        try_another(trouble, reason);
+        return;
+    }
+
+    u_char text[512];
+    ngx_str_t why = str(reason);
+    u_char *end = ngx_snprintf(text, sizeof(text), "it names %V", &why);
+
+    try_another(trouble, {reinterpret_cast<char *>(text),
+                          static_cast<size_t>(end - text)});
 }
 
-void SentinelLocator::located(const RedisEndpoint &sentinel) noexcept
+void SentinelLocator::located(const RedisEndpoint &where) noexcept
+{
+    has_answered_ ? found(where) : ask(where);
+}
+
+void SentinelLocator::ask(const RedisEndpoint &sentinel) noexcept
 {
     OpenedContext opened = open_context(sentinel, settings_.tls, on_shutdown);
 
@@ -140,9 +157,7 @@ void SentinelLocator::try_another(Trouble trouble,
 
 void SentinelLocator::answered(const redisReply *reply) noexcept
 {
-    char host[NGX_SOCKADDR_STRLEN];
-    ngx_int_t port = 0;
-    char why[128];
+    char why[512];
     u_char *why_end = nullptr;
 
     auto fail = [&](const char *format, ngx_str_t text) {
@@ -167,16 +182,19 @@ void SentinelLocator::answered(const redisReply *reply) noexcept
     } else {
         std::string_view name = text_of(reply->element[0]);
         std::string_view number = text_of(reply->element[1]);
-        size_t size = ngx_min(name.size(), sizeof(host) - 1);
+        ngx_int_t port = ngx_atoi(str(number).data, number.size());
 
-        ngx_memcpy(host, name.data(), size);
-        host[size] = '\0';
-        port = ngx_atoi(str(number).data, number.size());
-
-        if (!is_numeric_address(name) || port < 1 || port > 65535) {
-            fail("it names \"%V\", which is not an address, or a port that "
-                 "there is not",
+        if (name.empty() || name.size() > kMaxHostName) {
+            fail("it names \"%V\", which is neither an address nor a name",
                  str(name));
+
+        } else if (port < 1 || port > 65535) {
+            fail("it names port \"%V\", must be from 1 to 65535", str(number));
+
+        } else {
+            named_host_[name.copy(named_host_, kMaxHostName)] = '\0';
+            named_ = {str({named_host_, name.size()}),
+                      static_cast<in_port_t>(port)};
         }
     }
 
@@ -191,12 +209,21 @@ void SentinelLocator::answered(const redisReply *reply) noexcept
         return;
     }
 
+    has_answered_ = true;
+    lookup_.start(named_, *this);
+}
+
+void SentinelLocator::found(const RedisEndpoint &primary) noexcept
+{
+    bool is_by_name = view(primary.host) != view(named_.host);
     LocatorUser *user = user_;
+
     user_ = nullptr;
     first_ = current_;
 
     if (user != nullptr) {
-        user->located({str(host), static_cast<in_port_t>(port)});
+        user->located({primary.host, primary.port,
+                       is_by_name ? named_.host : ngx_str_t()});
     }
 }
 

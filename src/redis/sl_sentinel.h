@@ -25,11 +25,13 @@ class SentinelLocator final : public RedisLocator, private LocatorUser {
 
   private:
     void ask_next() noexcept;
-    void located(const RedisEndpoint &sentinel) noexcept override;
+    void ask(const RedisEndpoint &sentinel) noexcept;
+    void located(const RedisEndpoint &where) noexcept override;
     void not_located(Trouble trouble,
                      std::string_view reason) noexcept override;
     void try_another(Trouble trouble, std::string_view reason) noexcept;
     void answered(const redisReply *reply) noexcept;
+    void found(const RedisEndpoint &primary) noexcept;
     void drop_context() noexcept;
 
     static void on_auth(redisAsyncContext *ac, void *reply, void *) noexcept;
@@ -38,7 +40,14 @@ class SentinelLocator final : public RedisLocator, private LocatorUser {
     static void on_timer(ngx_event_t *ev) noexcept;
 
     const RedisSettings &settings_;
+
+    /* Of the Sentinel that is to be asked; then of what it says, if that is a
+     * name: of a primary. */
     NameLookup lookup_;
+    bool has_answered_;
+    RedisEndpoint named_;
+    char named_host_[kMaxHostName + 1];
+
     LocatorUser *user_; /* nullptr: nobody wants to know */
     redisAsyncContext *ac_;
     ngx_event_t timer_;
@@ -50,7 +59,7 @@ class SentinelLocator final : public RedisLocator, private LocatorUser {
     ngx_uint_t failed_;
 
     /* What went wrong with the last one. */
-    char reason_[192];
+    char reason_[512];
 };
 
 }  // namespace sl

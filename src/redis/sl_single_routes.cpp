@@ -49,6 +49,10 @@ RedisLocator *SingleRoutes::new_locator() noexcept
 
 void SingleRoutes::start() noexcept
 {
+    /* it is the only one, and keeps its place */
+    BreakerState *breaker = breakers_.of(
+        view(settings_.name), static_cast<int64_t>(ngx_current_msec));
+
     for (ngx_uint_t i = 0; lanes_ != nullptr && i < settings_.connections; i++)
     {
         Lane &lane = lanes_[i];
@@ -56,9 +60,9 @@ void SingleRoutes::start() noexcept
         lane.locator = new_locator();
 
         if (lane.locator != nullptr) {
-            lane.channel = new (std::nothrow) RedisChannel(
-                settings_, settings_.name, *lane.locator,
-                breakers_.of(view(settings_.name)), metrics_, *this);
+            lane.channel = new (std::nothrow)
+                RedisChannel(settings_, settings_.name, *lane.locator, *breaker,
+                             metrics_, *this);
         }
 
         if (lane.channel != nullptr) {

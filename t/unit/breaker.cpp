@@ -2,8 +2,6 @@
 
 #include "sl_breaker.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <initializer_list>
@@ -194,6 +192,26 @@ void others_may_be_connected(void **)
     s.breaker.set_connected(0, false);
     s.breaker.set_connected(0, false);
     assert_false(s.breaker.is_connected_elsewhere(63));
+}
+
+/* As many as nginx can have. */
+void a_thousand_workers_are_told_apart(void **)
+{
+    Shared s;
+
+    for (uint64_t worker : {1, 63, 64, 65, 127, 128, 1023}) {
+        s.breaker.set_connected(worker, true);
+        assert_false(s.breaker.is_connected_elsewhere(worker));
+        assert_true(s.breaker.is_connected_elsewhere(0));
+        assert_true(s.breaker.is_connected_elsewhere((worker + 64) % 1024));
+
+        /* that another one is not does not touch it */
+        s.breaker.set_connected((worker + 64) % 1024, false);
+        assert_true(s.breaker.is_connected_elsewhere(0));
+
+        s.breaker.set_connected(worker, false);
+        assert_false(s.breaker.is_connected_elsewhere(0));
+    }
 }
 
 void the_second_who_opens_it_is_told_so(void **)
@@ -1031,9 +1049,9 @@ void it_says_since_when_it_is_open_and_why(void **)
     Shared shared;
 
     open(shared.breaker, kStart);
-    shared.breaker.explain("10.0.0.1:6379", "it does not reply", getpid());
+    shared.breaker.explain("10.0.0.1:6379", "it does not reply");
 
-    sl::Outage outage = shared.breaker.outage(kStart + 1500, getpid());
+    sl::Outage outage = shared.breaker.outage(kStart + 1500);
 
     assert_int_equal(outage.for_ms, 1500);
     assert_text_equal(outage.server(), "10.0.0.1:6379");
@@ -1044,10 +1062,10 @@ void what_was_said_last_is_what_it_says(void **)
 {
     Shared shared;
 
-    shared.breaker.explain("a server", "a long reason", getpid());
-    shared.breaker.explain("", "short", getpid());
+    shared.breaker.explain("a server", "a long reason");
+    shared.breaker.explain("", "short");
 
-    sl::Outage outage = shared.breaker.outage(kStart, getpid());
+    sl::Outage outage = shared.breaker.outage(kStart);
 
     assert_text_equal(outage.server(), "");
     assert_text_equal(outage.reason(), "short");
@@ -1058,9 +1076,9 @@ void a_long_reason_is_cut_off(void **)
     Shared shared;
     std::string long_text(10000, 'x');
 
-    shared.breaker.explain(long_text, long_text, getpid());
+    shared.breaker.explain(long_text, long_text);
 
-    sl::Outage outage = shared.breaker.outage(kStart, getpid());
+    sl::Outage outage = shared.breaker.outage(kStart);
 
     assert_int_equal(outage.server().size(), sl::Outage::kMaxServer);
     assert_int_equal(outage.reason().size(), sl::Outage::kMaxReason);
@@ -1074,7 +1092,7 @@ void nobody_ever_reads_half_a_reason(void **)
         std::string text(200, ch);
 
         while (!is_done) {
-            shared.breaker.explain(text, text, getpid());
+            shared.breaker.explain(text, text);
         }
     };
 
@@ -1082,7 +1100,7 @@ void nobody_ever_reads_half_a_reason(void **)
     std::thread second(write, 'b');
 
     for (int i = 0; i < 20000; i++) {
-        sl::Outage outage = shared.breaker.outage(kStart, getpid());
+        sl::Outage outage = shared.breaker.outage(kStart);
         std::string_view reason = outage.reason();
 
         if (!reason.empty()) {
@@ -1111,6 +1129,7 @@ int main()
         cmocka_unit_test(more_failures_do_not_open_it_twice),
         cmocka_unit_test(what_concerns_all_opens_it_at_once),
         cmocka_unit_test(others_may_be_connected),
+        cmocka_unit_test(a_thousand_workers_are_told_apart),
         cmocka_unit_test(the_second_who_opens_it_is_told_so),
         cmocka_unit_test(a_success_does_not_close_it),
         cmocka_unit_test(it_is_known_for_how_long_it_has_been_open),

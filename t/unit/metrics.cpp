@@ -2,7 +2,9 @@
 
 #include "sl_metrics.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,7 +91,7 @@ void every_result_has_its_counter(void **)
     for (size_t i = 0; i < sl::kZoneResults; i++) {
         for (size_t n = 0; n <= i; n++) {
             zone.record(event(static_cast<ZoneResult>(i), "key"), 77, kNow,
-                        kWindow, 1, &persistent);
+                        kWindow, &persistent);
         }
     }
 
@@ -116,9 +118,8 @@ void exempt_requests_are_nobodys(void **)
     ZoneMetrics::Top clients;
     ZoneMetrics::Top rejected;
 
-    zone.record(event(ZoneResult::kExempt, ""), 77, kNow, kWindow, 1,
-                &persistent);
-    zone.read_top(kNow, kWindow, 1, &clients, &rejected);
+    zone.record(event(ZoneResult::kExempt, ""), 77, kNow, kWindow, &persistent);
+    zone.read_top(kNow, kWindow, &clients, &rejected);
     assert_int_equal(clients.count, 0);
 }
 
@@ -130,11 +131,11 @@ void only_who_is_refused_is_in_that_list(void **)
     ZoneMetrics::Top clients;
     ZoneMetrics::Top rejected;
 
-    zone.record(event(ZoneResult::kPassed, "good"), 1, kNow, kWindow, 1,
+    zone.record(event(ZoneResult::kPassed, "good"), 1, kNow, kWindow,
                 &persistent);
-    zone.record(event(ZoneResult::kRejected, "bad"), 2, kNow, kWindow, 1,
+    zone.record(event(ZoneResult::kRejected, "bad"), 2, kNow, kWindow,
                 &persistent);
-    zone.read_top(kNow, kWindow, 1, &clients, &rejected);
+    zone.read_top(kNow, kWindow, &clients, &rejected);
 
     assert_int_equal(clients.count, 2);
     assert_int_equal(rejected.count, 1);
@@ -155,7 +156,7 @@ void persistent_clients_are_reported(void **)
 
             zone.record(event(ZoneResult::kRejected, "someone"),
                         static_cast<uint64_t>(client), kNow + window * kWindow,
-                        kWindow, 1, &persistent);
+                        kWindow, &persistent);
 
             if (persistent.windows != 0) {
                 reported += std::to_string(client) + ":"
@@ -223,23 +224,83 @@ void workers_come_and_go(void **)
     assert_int_equal(metrics.checks_in_flight(), 0);
 }
 
-void a_lock_is_not_held_by_the_dead(void **)
-{
-    auto lock = std::make_unique<sl::ProcessLock>();
-    pid_t child = fork();
+/* A lock in memory that a child shares. */
+struct SharedLock {
+    sl::ProcessLock *lock;
 
-    if (child == 0) {
-        _exit(0);
+    SharedLock()
+        : lock(static_cast<sl::ProcessLock *>(
+            mmap(nullptr, sizeof(sl::ProcessLock), PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0)))
+    {
+        lock->init();
     }
 
-    assert_true(lock->lock(child));
-    waitpid(child, nullptr, 0);
-    assert_true(lock->lock(getpid()));
+    ~SharedLock() { munmap(lock, sizeof(sl::ProcessLock)); }
 
-    /* but by the living, and nobody waits for them forever */
-    assert_false(lock->lock(getppid()));
-    lock->unlock();
-    assert_true(lock->lock(getppid()));
+    SharedLock(const SharedLock &) = delete;
+    SharedLock &operator=(const SharedLock &) = delete;
+
+    /* A child that holds it, and does not let go while it lives. */
+    pid_t held_by_child() const
+    {
+        int is_held[2];
+        char byte;
+
+        assert_int_equal(pipe(is_held), 0);
+
+        pid_t child = fork();
+
+        if (child == 0) {
+            bool is_locked = lock->lock();
+            is_locked = write(is_held[1], "", 1) == 1 && is_locked;
+            pause();
+            _exit(is_locked ? 0 : 1);
+        }
+
+        assert_int_equal(read(is_held[0], &byte, 1), 1);
+        close(is_held[0]);
+        close(is_held[1]);
+
+        return child;
+    }
+};
+
+void a_lock_is_held_by_the_living(void **)
+{
+    SharedLock shared;
+    pid_t child = shared.held_by_child();
+
+    /* and nobody waits for them forever */
+    assert_false(shared.lock->lock());
+    kill(child, SIGSTOP);
+    assert_false(shared.lock->lock());
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+
+    assert_true(shared.lock->lock());
+    shared.lock->unlock();
+    assert_true(shared.lock->lock());
+    shared.lock->unlock();
+}
+
+/* Nobody has waited for it, so there is a process of this number, which is not
+ * the one that took the lock: as if the number had been given to another. */
+void a_lock_is_not_held_by_the_dead_whose_number_is_in_use(void **)
+{
+    SharedLock shared;
+    pid_t child = shared.held_by_child();
+    siginfo_t end;
+
+    kill(child, SIGKILL);
+    waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT);
+    assert_int_equal(kill(child, 0), 0);
+
+    assert_true(shared.lock->lock());
+    shared.lock->unlock();
+    assert_true(shared.lock->lock());
+    shared.lock->unlock();
+    waitpid(child, nullptr, 0);
 }
 
 void threads_lose_nothing(void **)
@@ -249,13 +310,13 @@ void threads_lose_nothing(void **)
     std::vector<std::thread> threads;
 
     for (int t = 0; t < 4; t++) {
-        threads.emplace_back([&zone, t] {
+        threads.emplace_back([&zone] {
             for (uint64_t i = 0; i < 5000; i++) {
                 Persistent persistent;
                 std::string key = std::to_string(i % 50);
 
                 zone.record(event(ZoneResult::kPassed, key), i % 50 + 1,
-                            kNow + static_cast<int64_t>(i), kWindow, t + 1,
+                            kNow + static_cast<int64_t>(i), kWindow,
                             &persistent);
             }
         });
@@ -267,7 +328,7 @@ void threads_lose_nothing(void **)
 
     ZoneMetrics::Top clients;
     ZoneMetrics::Top rejected;
-    zone.read_top(kNow + 5000, kWindow, 1, &clients, &rejected);
+    zone.read_top(kNow + 5000, kWindow, &clients, &rejected);
 
     assert_int_equal(count(zone, ZoneResult::kPassed), 20000);
     assert_int_equal(clients.count, 20);
@@ -305,7 +366,8 @@ int main()
         cmocka_unit_test(the_longest_refusal_counts),
         cmocka_unit_test(durations_find_their_bucket),
         cmocka_unit_test(workers_come_and_go),
-        cmocka_unit_test(a_lock_is_not_held_by_the_dead),
+        cmocka_unit_test(a_lock_is_held_by_the_living),
+        cmocka_unit_test(a_lock_is_not_held_by_the_dead_whose_number_is_in_use),
         cmocka_unit_test(threads_lose_nothing),
         cmocka_unit_test(hashes_depend_on_the_secret),
     };

@@ -7,6 +7,8 @@
 #   replicas    how many replicas (2)
 #   down_after  milliseconds until a Sentinel takes the primary for dead (1000)
 #   conf        more lines for the Sentinels, with NAME for the primary's name
+#   host        what primary and replicas are called (127.0.0.1); if that is a name,
+#               Sentinels pass it on as it is
 #   redis_args  more arguments for primary and replicas
 #   cli_args    what redis-cli needs to log in to a Sentinel
 #
@@ -46,19 +48,23 @@ sub start_sentinels {
     my $count = $with{sentinels} || 3;
     my $replicas = $with{replicas} // 2;
     my $down_after = $with{down_after} || 1000;
-    my @args = ('--repl-diskless-sync-delay', 0, @{ $with{redis_args} || [] });
+    my $host = $with{host} || '127.0.0.1';
+    my @args = ('--repl-diskless-sync-delay', 0, '--replica-announce-ip', $host, @{ $with{redis_args} || [] });
 
     my $primary = start_redis(args => \@args);
     my $port = $primary->port;
     $self->{servers} = [$primary,
-        map { start_redis(args => [@args, '--replicaof', '127.0.0.1', $port]) } 1 .. $replicas];
+        map { start_redis(args => [@args, '--replicaof', $host, $port]) } 1 .. $replicas];
 
     # Sentinels look for replicas only now and then
     wait_until { $primary->info('replication', 'connected_slaves') == $replicas } PATIENCE, 'replicas';
 
     my $quorum = $count > 1 ? $count - 1 : 1;
+    my $names = $host =~ /^[\d.]{7,}$/ ? 'no' : 'yes';
     my $conf = join "\n",
-        "sentinel monitor NAME 127.0.0.1 $port $quorum",
+        "sentinel resolve-hostnames $names",
+        "sentinel announce-hostnames $names",
+        "sentinel monitor NAME $host $port $quorum",
         "sentinel down-after-milliseconds NAME $down_after",
         'sentinel failover-timeout NAME 5000',
         'sentinel parallel-syncs NAME 2',
