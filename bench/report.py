@@ -85,6 +85,13 @@ def print_table_memory(results):
     print_bytes("Embedded store, bytes per client, by counted requests", results["table_memory"])
 
 
+def print_table_taking_back(results):
+    rounds = results["table_taking_back"]
+    print_table("Embedded store, requests taken back per second, by counted requests of the client",
+                ["", "100", "400,000", "400,000, after a kill"],
+                [["", *(f"{median(rounds, name):,.0f}" for name in ("few", "many", "many_killed"))]])
+
+
 def print_most(title, counts):
     most = sorted(counts.items(), key=lambda item: -item[1])[:12]
     print_table(title, ["", ""], [[name[:60], f"{n:,.0f}"] for name, n in most])
@@ -188,8 +195,14 @@ def targets(results):
                 ("nginx CPU, embedded store, 10,000 entries / 10",
                  growth("/memory", "nginx_us"), "≤", 1.1)]
 
+    def of_taking_back(rounds):
+        return [(f"requests taken back per second, embedded store, 400,000 entries{when} / 100",
+                 [r[name] / r["few"] for r in rounds], "≥", 0.8)
+                for name, when in (("many", ""), ("many_killed", " after a kill"))]
+
     by_step = {"variants": of_variants, "latency": of_latency, "scripts": of_scripts,
-               "instructions": of_instructions, "entries": of_entries}
+               "instructions": of_instructions, "entries": of_entries,
+               "table_taking_back": of_taking_back}
     return [target for step, find in by_step.items() if step in results
             for target in find(results[step])]
 
@@ -227,7 +240,7 @@ def print_all(results):
               "clients": lambda r: print_growth(r, "clients", "clients"),
               "limits": lambda r: print_growth(r, "limits", "limits per request"),
               "connections": lambda r: print_growth(r, "connections", "connections"),
-              "table_memory": print_table_memory}
+              "table_memory": print_table_memory, "table_taking_back": print_table_taking_back}
     for step, print_step in tables.items():
         if step in results:
             print_step(results)

@@ -201,6 +201,14 @@ def table_memory(bench):
     return json.loads(output_of(program))
 
 
+def table_taking_back(bench):
+    """Requests that the embedded store takes back per second, by how many are counted; in rounds."""
+    bench.note("taking back in the embedded store")
+    core = BENCH.parent / "src" / "core"
+    program = bench.program("table_taking_back", f"-I{core}", *core.glob("*.cpp"))
+    return json.loads(output_of(program))
+
+
 STEPS = {
     "variants": compare_variants,
     "latency": added_latency,
@@ -211,4 +219,5 @@ STEPS = {
     "limits": grow_limits,
     "connections": grow_connections,
     "table_memory": table_memory,
+    "table_taking_back": table_taking_back,
 }

@@ -27,7 +27,8 @@ LimitQuery to_query(const AppliedLimit &applied)
                       limit.zone->buckets,
                       limit.counts_refused,
                       applied.verdict.dry_run,
-                      limit.count_status != nullptr};
+                      limit.count_status != nullptr,
+                      applied.verdict.state.place};
 }
 
 bool counts_with(const AppliedLimit &applied, ngx_uint_t status)

@@ -186,19 +186,31 @@ ngx_int_t SharedTable::has_what_is_shown(
 bool SharedTable::ask(const LimitQuery *limits, size_t count,
                       LimitState *states, int64_t *time_us) noexcept
 {
-    bool is_counted;
     uint64_t evictions;
+    Decided decided = ask_once(limits, count, states, time_us, &evictions);
 
-    {
-        Locked table(zone_);
-
-        is_counted = table->ask(limits, count, monotonic_us(), states, time_us);
-        evictions = table->stats().evictions;
+    while (decided == Decided::kNotYet) {
+        ngx_sched_yield();
+        decided = ask_once(limits, count, states, time_us, &evictions);
     }
 
-    report(evictions, !is_counted);
+    report(evictions, decided == Decided::kNoMemory);
 
-    return is_counted;
+    return decided == Decided::kYes;
+}
+
+Decided SharedTable::ask_once(const LimitQuery *limits, size_t count,
+                              LimitState *states, int64_t *time_us,
+                              uint64_t *evictions) noexcept
+{
+    Locked table(zone_);
+
+    Decided decided =
+        table->ask(limits, count, monotonic_us(), states, time_us);
+
+    *evictions = table->stats().evictions;
+
+    return decided;
 }
 
 void SharedTable::take_back(const LimitQuery *limits, size_t count,

@@ -30,7 +30,8 @@ class SharedTable {
     /* nullptr if it is too small for any. Not before the memory is there. */
     Metrics *metrics() const noexcept;
 
-    /* See MemoryTable; each of these at the present time. */
+    /* See MemoryTable; each of these at the present time. False: there is no
+     * memory left to count it in. */
     bool ask(const LimitQuery *limits, size_t count, LimitState *states,
              int64_t *time_us) noexcept;
     void take_back(const LimitQuery *limits, size_t count,
@@ -55,6 +56,9 @@ class SharedTable {
 
     Metrics *make_metrics(ngx_slab_pool_t *pool) const noexcept;
     ngx_int_t has_what_is_shown(const Contents &contents) const noexcept;
+
+    Decided ask_once(const LimitQuery *limits, size_t count, LimitState *states,
+                     int64_t *time_us, uint64_t *evictions) noexcept;
 
     void report(uint64_t evictions, bool is_full) noexcept;
 

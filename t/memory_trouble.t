@@ -97,6 +97,7 @@ subtest 'workers that are killed in the middle of it, a hundred times' => sub {
         sliding_limit zone=many max=100000 window=1h key=\$request_id;
         sliding_limit zone=short max=100000 window=100ms key=\$request_id cost=3;
         sliding_limit zone=buckets max=100000 window=1s key=\$remote_addr algorithm=buckets;
+        sliding_limit zone=taken_back max=100000 window=1h key=\$remote_addr count_status=404;
         empty_gif;
     }
 END

@@ -25,6 +25,9 @@ constexpr int64_t kUnknownUse = -1;
  */
 constexpr int64_t kNoWait = 0;
 
+/* For LimitState::place: the store can do without. */
+constexpr uint64_t kNoPlace = 0;
+
 /* One limit as a store found it. */
 struct LimitState {
     /* There is room for this request. */
@@ -41,6 +44,9 @@ struct LimitState {
      * window. If not: until this request would be admitted.
      */
     int64_t wait_us;
+
+    /* If it was counted: where, as the store wants to be told to find it. */
+    uint64_t place = kNoPlace;
 };
 
 /* Numbers a store answers per limit: admits, used, wait_us. */

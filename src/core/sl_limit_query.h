@@ -29,6 +29,9 @@ struct LimitQuery {
      * too late for anybody to receive it, the store takes it back by itself.
      */
     bool provisional;
+
+    /* If it is taken back: where it was counted; see LimitState. */
+    uint64_t place = 0;
 };
 
 }  // namespace sl

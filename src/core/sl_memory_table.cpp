@@ -28,11 +28,21 @@ constexpr uint64_t kRegulars = 3;
 /* How many blocks are read to find out when enough will have left. */
 constexpr unsigned kMaxBlocksRead = 512;
 
+/* How many blocks of one key are dropped at a time. */
+constexpr uint32_t kMaxBlocksDropped = 512;
+
+/* Refused requests that are dropped at most when another one is counted. */
+constexpr unsigned kMaxSurplusDropped = 64;
+
 /* Idle keys that are removed at most for each limit that is asked about. */
 constexpr unsigned kIdlePerLimit = 2;
 
 /* A clock that is being set right may run faster than ours by this part. */
 constexpr int64_t kPartsOfDrift = 1000;
+
+/* A block has four bytes for what it is, and which one stands before it. */
+constexpr unsigned kTagBits = 3;
+constexpr unsigned kNumberBits = 32 - kTagBits;
 
 enum class Tag : uint8_t {
     kFree,
@@ -121,8 +131,14 @@ struct MemoryTable::Header {
     /* 1 while somebody changes something. */
     std::atomic<uint32_t> in_change;
 
+    /* The table's time when somebody last told it the clock's. */
+    int64_t now_us;
+
+    /* By how much it is ahead of the clock, for all that this stepped back. */
+    int64_t ahead_us;
+
     /* Of the last request: no two have the same. */
-    int64_t last_time_us;
+    int64_t last_stamp_us;
 
     uint64_t keys;
     uint64_t regulars;
@@ -173,8 +189,9 @@ struct MemoryTable::Block {
     static constexpr uint8_t kOnesSize = 7;
     static constexpr uint8_t kWeightedSize = 3;
 
-    Tag tag;
-    CellNumber next; /* also of free cells */
+    Tag tag : kTagBits;
+    CellNumber earlier : kNumberBits; /* if it is not the first of its key */
+    CellNumber next;                  /* also of free cells */
 
     union {
         /* Stamps of requests that cost 1; negative: taken back. */
@@ -204,14 +221,44 @@ struct MemoryTable::Block {
         return tag == Tag::kOnes ? ones[i] > 0 : weighted[i].cost;
     }
 
-    /* As if it had never been written. */
-    void clear(uint8_t i) noexcept
+    /* After the last one that has been written. */
+    uint8_t end() const noexcept
     {
-        if (tag == Tag::kOnes) {
-            ones[i] = 0;
-        } else {
-            weighted[i] = {0, 0};
+        uint8_t i = 0;
+
+        while (i < size() && stamp(i) != 0) {
+            i++;
         }
+
+        return i;
+    }
+
+    bool counts_nothing() const noexcept
+    {
+        for (uint8_t i = 0; i < size(); i++) {
+            if (cost(i) != 0) {
+                return false;
+            }
+        }
+
+        return true;
+    }
+};
+
+/* Where a request is counted; a block of kNone: nowhere. */
+struct MemoryTable::Entry {
+    CellNumber block;
+    uint8_t position;
+
+    static Entry at(uint64_t place) noexcept
+    {
+        return Entry{static_cast<CellNumber>(place >> 8),
+                     static_cast<uint8_t>(place)};
+    }
+
+    uint64_t place() const noexcept
+    {
+        return static_cast<uint64_t>(block) << 8 | position;
     }
 };
 
@@ -226,6 +273,7 @@ struct MemoryTable::Asked {
 
     int64_t now_us;
     int64_t used;
+    uint64_t place; /* of what was counted; see LimitState */
     bool admits;
     bool is_counted;
 };
@@ -303,6 +351,8 @@ class MemoryTable::Cursor {
 
     unsigned blocks_read() const noexcept { return blocks_read_; }
 
+    Entry entry() const noexcept { return Entry{block_, position_}; }
+
   private:
     /* To the next block if this one is through. */
     void settle() noexcept
@@ -372,8 +422,10 @@ void MemoryTable::format(void *memory, size_t size,
 {
     uint64_t cells = size / kCellSize;
 
-    if (cells > UINT32_MAX) {
-        cells = UINT32_MAX;
+    constexpr uint64_t kMostCells = uint64_t{1} << kNumberBits;
+
+    if (cells > kMostCells) {
+        cells = kMostCells;
     }
 
     /* a slot for every second cell: most keys have a block of their own */
@@ -404,30 +456,41 @@ MemoryTable::MemoryTable(void *memory) noexcept
     : memory_(static_cast<uint8_t *>(memory))
 {}
 
-/* The table's time: only ever forwards. */
-void MemoryTable::advance(int64_t now_us) noexcept
+/*
+ * The table's time, which only ever goes forwards. If the clock steps back, it
+ * goes on from where it was: nothing leaves a window early, and nobody waits
+ * until the clock is where it has been.
+ */
+int64_t MemoryTable::time_at(int64_t clock_us) noexcept
 {
-    if (now_us > header().last_time_us) {
-        header().last_time_us = now_us;
+    Header &h = header();
+
+    if (clock_us + h.ahead_us < h.now_us) {
+        h.ahead_us = h.now_us - clock_us;
     }
+
+    h.now_us = clock_us + h.ahead_us;
+
+    return h.now_us;
+}
+
+int64_t MemoryTable::stamp_at(Entry entry) const noexcept
+{
+    return block_at(entry.block).stamp(entry.position);
 }
 
 /* ---- questions ---- */
 
-bool MemoryTable::ask(const LimitQuery *limits, size_t count, int64_t now_us,
-                      LimitState *states, int64_t *time_us) noexcept
+Decided MemoryTable::ask(const LimitQuery *limits, size_t count,
+                         int64_t clock_us, LimitState *states,
+                         int64_t *time_us) noexcept
 {
     Asked asked[kMaxLimits];
     bool admitted = true;
 
     Change change(*this);
 
-    if (now_us <= header().last_time_us) {
-        now_us = header().last_time_us + 1;
-    }
-
-    advance(now_us);
-    *time_us = now_us;
+    int64_t now_us = std::max(time_at(clock_us), header().last_stamp_us + 1);
 
     for (size_t i = 0; i < count; i++) {
         expire_idle(list_of(limits[i].window_us));
@@ -435,9 +498,17 @@ bool MemoryTable::ask(const LimitQuery *limits, size_t count, int64_t now_us,
 
     for (size_t i = 0; i < count; i++) {
         asked[i].now_us = now_us;
-        read(limits[i], &asked[i]);
+
+        if (!read(limits[i], &asked[i])) {
+            return Decided::kNotYet;
+        }
+
         admitted = admitted && (asked[i].admits || limits[i].dry_run);
     }
+
+    *time_us = now_us;
+    header().last_stamp_us = now_us;
+    in_this_order();
 
     uint32_t needed = 0;
 
@@ -450,7 +521,7 @@ bool MemoryTable::ask(const LimitQuery *limits, size_t count, int64_t now_us,
     }
 
     if (!make_room(needed, asked, count)) {
-        return false;
+        return Decided::kNoMemory;
     }
 
     for (size_t i = 0; i < count; i++) {
@@ -465,10 +536,10 @@ bool MemoryTable::ask(const LimitQuery *limits, size_t count, int64_t now_us,
         int64_t when = leaves(limit, a, amount);
 
         states[i] = LimitState{a.admits, a.admits && a.is_counted, a.used,
-                               when != 0 ? when - now_us : kNoWait};
+                               when != 0 ? when - now_us : kNoWait, a.place};
     }
 
-    return true;
+    return Decided::kYes;
 }
 
 MemoryTable::Name MemoryTable::name_of(const LimitQuery &limit,
@@ -514,9 +585,11 @@ MemoryTable::CellNumber MemoryTable::find(const Name &name) const noexcept
     return number;
 }
 
-void MemoryTable::read(const LimitQuery &limit, Asked *asked) noexcept
+/* False if there is more to drop first than may be at a time. */
+bool MemoryTable::read(const LimitQuery &limit, Asked *asked) noexcept
 {
     asked->used = 0;
+    asked->place = kNoPlace;
     asked->name = name_of(limit, NameOf::kCounted);
     asked->key = find(asked->name);
     asked->refused_key = kNone;
@@ -529,12 +602,19 @@ void MemoryTable::read(const LimitQuery &limit, Asked *asked) noexcept
     for (CellNumber number : {asked->key, asked->refused_key}) {
         if (number != kNone) {
             touch(number);
-            drop_expired(key_at(number), last_expired(limit, asked->now_us));
+
+            if (!drop_front(key_at(number), last_expired(limit, asked->now_us)))
+            {
+                return false;
+            }
+
             asked->used += key_at(number).used;
         }
     }
 
     asked->admits = limit.cost == 0 || asked->used + limit.cost <= limit.max;
+
+    return true;
 }
 
 /*
@@ -591,19 +671,33 @@ void MemoryTable::count(const LimitQuery &limit, Asked *asked) noexcept
 
     append(key, stamp, limit.cost, limit.buckets != 0);
     asked->used += limit.cost;
+    asked->place = last_entry(key).place();
     key.expires_us = leaves_at(limit, stamp);
 
-    /* more than max of them make no difference */
-    while (is_refused) {
-        int64_t first = Cursor(*this, number).cost();
+    if (is_refused) {
+        asked->used -= drop_surplus(key, limit.max);
+    }
+}
 
-        if (key.used - first < limit.max) {
+/*
+ * More than max refused requests make no difference. Returns how much of it is
+ * gone; if max has become much smaller, the rest goes with the next ones.
+ */
+int64_t MemoryTable::drop_surplus(Key &key, int64_t max) noexcept
+{
+    int64_t used = key.used;
+
+    for (unsigned i = 0; i < kMaxSurplusDropped; i++) {
+        const Block &block = block_at(key.first_block);
+
+        if (key.used - block.cost(key.first_position) < max) {
             break;
         }
 
-        asked->used -= first;
-        drop_first(key);
+        drop_front(key, block.stamp(key.first_position));
     }
+
+    return used - key.used;
 }
 
 void MemoryTable::take_back(const LimitQuery *limits, size_t count,
@@ -612,11 +706,19 @@ void MemoryTable::take_back(const LimitQuery *limits, size_t count,
     Change change(*this);
 
     for (size_t i = 0; i < count; i++) {
-        CellNumber number = find(name_of(limits[i], NameOf::kCounted));
+        const LimitQuery &limit = limits[i];
+        CellNumber number = find(name_of(limit, NameOf::kCounted));
 
-        if (number != kNone) {
-            take_back(key_at(number), stamp_of(limits[i], time_us),
-                      limits[i].cost);
+        if (number == kNone) {
+            continue;
+        }
+
+        int64_t stamp = stamp_of(limit, time_us);
+        Entry entry = limit.buckets ? find_bucket(number, stamp)
+                                    : find_entry(number, limit.place, stamp);
+
+        if (entry.block != kNone) {
+            take_back(key_at(number), entry, limit.cost);
         }
     }
 }
@@ -628,22 +730,22 @@ void MemoryTable::take_back(const LimitQuery *limits, size_t count,
  * answer came: the store looked at its clock in between.
  */
 void MemoryTable::remember(const LimitQuery &limit, const LimitState &state,
-                           int64_t asked_us, int64_t now_us) noexcept
+                           int64_t asked_us, int64_t clock_us) noexcept
 {
     /* a store whose clock has stepped back names waits that are longer than
      * its window; whether they stay so is not known */
     int64_t wait = std::min(state.wait_us, longest_wait(limit));
-    int64_t until_us = asked_us + wait;
+    int64_t took = clock_us - asked_us;
 
-    if (until_us <= now_us) {
+    /* nobody knows how long it took if our clock has stepped back meanwhile */
+    if (took < 0 || wait <= took) {
         return;
     }
 
     Change change(*this);
 
-    advance(now_us);
-
-    int64_t lasts = until_us - now_us;
+    int64_t since_us = time_at(clock_us) - took;
+    int64_t lasts = wait - took;
     uint8_t list = list_of(lasts);
 
     expire_idle(list);
@@ -663,9 +765,9 @@ void MemoryTable::remember(const LimitQuery &limit, const LimitState &state,
 
     Key &key = key_at(number);
 
-    block_at(key.first_block).refusal = {state.used, asked_us, until_us,
-                                         asked_us};
-    key.expires_us = until_us;
+    block_at(key.first_block).refusal = {state.used, since_us, since_us + wait,
+                                         since_us};
+    key.expires_us = since_us + wait;
 }
 
 /* A key with a block to write it to; kNone: there is no room. */
@@ -690,10 +792,11 @@ MemoryTable::CellNumber MemoryTable::add_refusal(const Name &name,
     return number;
 }
 
-Recalled MemoryTable::recall(const LimitQuery &limit, int64_t now_us,
+Recalled MemoryTable::recall(const LimitQuery &limit, int64_t clock_us,
                              int64_t max_age_us, LimitState *state) noexcept
 {
     Change change(*this);
+    int64_t now_us = time_at(clock_us);
     CellNumber number = find(name_of(limit, NameOf::kRefusal));
 
     if (number == kNone) {
@@ -707,7 +810,6 @@ Recalled MemoryTable::recall(const LimitQuery &limit, int64_t now_us,
         return Recalled::kNothing;
     }
 
-    advance(now_us);
     touch(number);
 
     if (now_us - found.checked_us >= max_age_us) {
@@ -755,6 +857,7 @@ void MemoryTable::append(Key &key, int64_t stamp, int64_t cost,
 
         memset(static_cast<void *>(&added), 0, sizeof(added));
         added.tag = tag;
+        added.earlier = key.last_block;
         in_this_order();
 
         if (last != nullptr) {
@@ -780,129 +883,159 @@ void MemoryTable::append(Key &key, int64_t stamp, int64_t cost,
     key.last_position = end + 1;
 }
 
-void MemoryTable::drop_expired(Key &key, int64_t last_expired) noexcept
+MemoryTable::Entry MemoryTable::last_entry(const Key &key) noexcept
 {
-    /* most often all of it, or nothing */
-    if (key.last_block != kNone && key.last_position > 0
-        && block_at(key.last_block).stamp(key.last_position - 1)
-               <= last_expired)
-    {
-        give_chain(key);
-        return;
-    }
-
-    while (key.first_block != kNone
-           && block_at(key.first_block).stamp(key.first_position)
-                  <= last_expired)
-    {
-        drop_first(key);
-    }
-}
-
-/* The first entry, and those behind it that were taken back. */
-void MemoryTable::drop_first(Key &key) noexcept
-{
-    do {
-        CellNumber number = key.first_block;
-        const Block &block = block_at(number);
-        bool is_last = number == key.last_block;
-
-        uint8_t next = key.first_position + 1;
-
-        key.used -= block.cost(key.first_position);
-
-        if (next < (is_last ? key.last_position : block.size())) {
-            key.first_position = next;
-            continue;
-        }
-
-        if (is_last) {
-            give_chain(key);
-            return;
-        }
-
-        key.first_position = 0;
-        key.block_count--;
-        in_this_order();
-        key.first_block = block.next;
-        in_this_order();
-        give_cell(number);
-
-    } while (block_at(key.first_block).cost(key.first_position) == 0);
+    return Entry{key.last_block, static_cast<uint8_t>(key.last_position - 1)};
 }
 
 /*
- * Removes it where it is last, and marks it where it stands between others:
- * then it goes when its turn comes.
+ * Drops what stands in front and has expired or was taken back. False if that
+ * is more than may be dropped at a time: then the first one may be such, too.
  */
-void MemoryTable::take_back(Key &key, int64_t stamp, int64_t cost) noexcept
+bool MemoryTable::drop_front(Key &key, int64_t last_expired) noexcept
 {
-    /* it is nearly always one of the newest */
-    if (key.last_block == kNone
-        || take_back_in(key, key.last_block, stamp, cost)) {
-        return;
-    }
+    CellNumber number = key.first_block;
+    uint8_t position = key.first_position;
+    CellNumber last_dropped = kNone;
+    uint32_t dropped = 0;
+    bool is_done = false;
 
-    for (CellNumber n = key.first_block; n != key.last_block;
-         n = block_at(n).next) {
-        if (take_back_in(key, n, stamp, cost)) {
-            return;
-        }
-    }
-}
-
-bool MemoryTable::take_back_in(Key &key, CellNumber number, int64_t stamp,
-                               int64_t cost) noexcept
-{
-    Block &block = block_at(number);
-    uint8_t begin = number == key.first_block ? key.first_position : 0;
-    uint8_t end = number == key.last_block ? key.last_position : block.size();
-
-    for (uint8_t i = begin; i < end; i++) {
-        int64_t counted = block.cost(i);
-
-        if (block.stamp(i) != stamp || counted == 0) {
-            continue;
-        }
-
-        int64_t amount = cost < counted ? cost : counted;
-
-        key.used -= amount;
-
-        if (block.tag == Tag::kOnes) {
-            block.ones[i] = -stamp;
-        } else {
-            block.weighted[i].cost -= amount;
-        }
-
-        trim(key);
+    /* most often all of it, or nothing */
+    if (key.used == 0
+        || (key.last_position > 0 && stamp_at(last_entry(key)) <= last_expired))
+    {
+        give_chain(key);
         return true;
     }
 
-    return false;
+    while (!is_done && dropped < kMaxBlocksDropped) {
+        const Block &block = block_at(number);
+        bool is_last = number == key.last_block;
+        uint8_t end = is_last ? key.last_position : block.size();
+
+        while (position < end
+               && (block.stamp(position) <= last_expired
+                   || block.cost(position) == 0))
+        {
+            key.used -= block.cost(position);
+            position++;
+        }
+
+        is_done = position < end;
+
+        if (!is_done && is_last) {
+            give_chain(key);
+            return true;
+        }
+
+        if (!is_done) {
+            last_dropped = number;
+            dropped++;
+            number = block.next;
+            position = 0;
+        }
+    }
+
+    /* whoever finds one without the other skips nothing that counts */
+    key.first_position = position;
+
+    if (dropped > 0) {
+        CellNumber first = key.first_block;
+
+        key.block_count -= dropped;
+        in_this_order();
+        key.first_block = number;
+        in_this_order();
+        give_cells(first, last_dropped, dropped);
+    }
+
+    return is_done;
 }
 
-/* Entries at both ends that count nothing any more. */
-void MemoryTable::trim(Key &key) noexcept
+/*
+ * Where a request was counted is a hint: its cell may be free again by now, or
+ * be used for something else, or for the same client. Nobody else has its
+ * stamp, so a cell that shows it has not been used again; and a chain is in the
+ * order of its stamps, so the cell is still in it unless the chain begins
+ * later.
+ */
+MemoryTable::Entry MemoryTable::find_entry(CellNumber number, uint64_t place,
+                                           int64_t stamp) const noexcept
 {
-    if (key.used == 0) {
-        give_chain(key);
-        return;
+    const Key &key = key_at(number);
+    Entry entry = Entry::at(place);
+
+    if (key.first_block == kNone || entry.block < header().first_cell
+        || entry.block >= header().cell_count)
+    {
+        return Entry{kNone, 0};
     }
 
-    if (block_at(key.first_block).cost(key.first_position) == 0) {
-        drop_first(key);
+    const Block &block = block_at(entry.block);
+    bool has_entries = block.tag == Tag::kOnes || block.tag == Tag::kWeighted;
+
+    if (!has_entries || entry.position >= block.size()
+        || block.stamp(entry.position) != stamp
+        || stamp_at({key.first_block, key.first_position}) > stamp)
+    {
+        return Entry{kNone, 0};
     }
 
-    Block &last = block_at(key.last_block);
-    uint8_t begin = key.first_block == key.last_block ? key.first_position : 0;
+    return entry;
+}
 
-    /* the first of a block stays: who comes before it is not known */
-    while (key.last_position > begin + 1
-           && last.cost(key.last_position - 1) == 0) {
-        key.last_position--;
-        last.clear(key.last_position);
+/* There are few of them: the oldest went when the newest was counted. */
+MemoryTable::Entry MemoryTable::find_bucket(CellNumber number,
+                                            int64_t stamp) const noexcept
+{
+    Cursor cursor(*this, number);
+
+    while (!cursor.at_end() && cursor.stamp() != stamp) {
+        cursor.next();
     }
+
+    return cursor.entry();
+}
+
+/* Marks it; a block goes when nothing in it counts any more. */
+void MemoryTable::take_back(Key &key, Entry entry, int64_t cost) noexcept
+{
+    Block &block = block_at(entry.block);
+    int64_t amount = std::min(cost, block.cost(entry.position));
+
+    key.used -= amount;
+
+    if (block.tag == Tag::kWeighted) {
+        block.weighted[entry.position].cost -= amount;
+    } else if (amount > 0) {
+        block.ones[entry.position] = -block.ones[entry.position];
+    }
+
+    if (entry.block == key.first_block || key.used == 0) {
+        drop_front(key, 0);
+    } else if (block.counts_nothing()) {
+        remove_block(key, entry.block);
+    }
+}
+
+/* Not the first one. */
+void MemoryTable::remove_block(Key &key, CellNumber number) noexcept
+{
+    CellNumber earlier = block_at(number).earlier;
+    CellNumber next = block_at(number).next;
+
+    block_at(earlier).next = next;
+    in_this_order();
+
+    if (number == key.last_block) {
+        key.last_block = earlier;
+        key.last_position = block_at(earlier).end();
+    } else {
+        block_at(next).earlier = earlier;
+    }
+
+    key.block_count--;
+    give_cell(number);
 }
 
 /* ---- keys ---- */
@@ -980,7 +1113,7 @@ void MemoryTable::link_newest(CellNumber number) noexcept
     Key &key = key_at(number);
     CellNumber &newest = header().newest[key.list];
 
-    key.touched_s = static_cast<uint32_t>(header().last_time_us / 1000000);
+    key.touched_s = static_cast<uint32_t>(header().now_us / 1000000);
     key.newer = kNone;
     key.older = newest;
 
@@ -1027,12 +1160,17 @@ MemoryTable::CellNumber MemoryTable::take_cell() noexcept
 
 void MemoryTable::give_cell(CellNumber number) noexcept
 {
-    Block &cell = block_at(number);
+    block_at(number).tag = Tag::kFree;
+    give_cells(number, number, 1);
+}
 
-    cell.tag = Tag::kFree;
-    cell.next = header().free_head;
-    header().free_head = number;
-    header().free_count++;
+/* So many that are linked already. */
+void MemoryTable::give_cells(CellNumber first, CellNumber last,
+                             uint32_t count) noexcept
+{
+    block_at(last).next = header().free_head;
+    header().free_head = first;
+    header().free_count += count;
 }
 
 /* All blocks at once, however many. */
@@ -1055,9 +1193,7 @@ void MemoryTable::give_chain(Key &key) noexcept
 
     /* from now on nobody could find them through the key */
     in_this_order();
-    block_at(last).next = header().free_head;
-    header().free_head = first;
-    header().free_count += count;
+    give_cells(first, last, count);
 }
 
 /* In the list, and in that of the regulars next to it. */
@@ -1112,7 +1248,7 @@ bool MemoryTable::make_room(uint32_t cells, const Asked *asked,
 
 bool MemoryTable::is_expired(CellNumber number) const noexcept
 {
-    return key_at(number).expires_us <= header().last_time_us;
+    return key_at(number).expires_us <= header().now_us;
 }
 
 /* Of the longest idle keys of two lists. */
@@ -1171,12 +1307,12 @@ void MemoryTable::recover() noexcept
 void MemoryTable::unmark_reached() noexcept
 {
     for (CellNumber n = header().first_cell; n < header().cell_count; n++) {
-        Tag &tag = block_at(n).tag;
+        Block &block = block_at(n);
 
-        if (tag == Tag::kReachedOnes) {
-            tag = Tag::kOnes;
-        } else if (tag == Tag::kReachedWeighted) {
-            tag = Tag::kWeighted;
+        if (block.tag == Tag::kReachedOnes) {
+            block.tag = Tag::kOnes;
+        } else if (block.tag == Tag::kReachedWeighted) {
+            block.tag = Tag::kWeighted;
         }
     }
 }
@@ -1204,11 +1340,7 @@ void MemoryTable::recover_key(CellNumber number) noexcept
             break;
         }
 
-        uint8_t end = 0;
-
-        while (end < block.size() && block.stamp(end) != 0) {
-            end++;
-        }
+        uint8_t end = block.end();
 
         /* whatever it was: to count what has expired does no harm */
         if (position >= block.size()) {
@@ -1226,6 +1358,7 @@ void MemoryTable::recover_key(CellNumber number) noexcept
 
         block.tag =
             block.tag == Tag::kOnes ? Tag::kReachedOnes : Tag::kReachedWeighted;
+        block.earlier = key.last_block;
         key.last_block = next;
         key.last_position = end;
         key.block_count++;

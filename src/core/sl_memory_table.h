@@ -13,6 +13,25 @@
  * else than 1. A refusal to remember takes a key and a block, too. Positions
  * are cell numbers, so the memory may lie elsewhere in every process.
  *
+ * Time is the table's own: it goes with the clock that callers bring, but not
+ * back with it.
+ *
+ * While somebody holds the lock everybody else waits. So no call does more than
+ * this, whatever a client has done before:
+ *
+ *   find a key         its name's length, and those few of the same hash
+ *   drop what expired  512 blocks of a key; all of them at once are one step
+ *   count a request    a block; 64 refused ones that make no difference go
+ *   name a wait        512 blocks are read; after that it is named too short
+ *   take back          a block, or with buckets all (100, three in a block)
+ *   make room          two keys for each limit, each of the oldest ones of 64
+ *                      lists, besides those that are being asked about
+ *   idle keys          two for each limit
+ *   remember, recall   a block, and room for it
+ *   rebuild            all of the memory, once after a process was killed
+ *
+ * for each limit of a request, of which there are kMaxLimits at most.
+ *
  * A process may be killed in the middle of a change. Whoever comes next is
  * told by the mark it left (see Change), and everything is rebuilt from the
  * keys and their blocks: what was being counted is counted or not, all else
@@ -31,6 +50,20 @@ namespace sl {
 
 /* For MemoryTable::recall(): as long as it lasts. */
 constexpr int64_t kAnyAge = INT64_MAX;
+
+enum class Decided {
+    kYes,
+
+    /* There is none left to count it in. */
+    kNoMemory,
+
+    /*
+     * So much of a client's past has to be dropped first that this is done in
+     * several calls, between which others have their turn. Nothing has been
+     * counted: ask once more.
+     */
+    kNotYet,
+};
 
 enum class Recalled { kNothing, kRefusal, kAskAgain };
 
@@ -63,13 +96,13 @@ class MemoryTable {
     explicit MemoryTable(void *memory) noexcept;
 
     /*
-     * Decides about a request, and counts it. `*time_us` is what identifies
-     * what was counted. False if there is no memory left to count it in.
+     * Decides about a request, and counts it. `*time_us` and the places in
+     * `states` identify what was counted.
      */
-    bool ask(const LimitQuery *limits, size_t count, int64_t now_us,
-             LimitState *states, int64_t *time_us) noexcept;
+    Decided ask(const LimitQuery *limits, size_t count, int64_t clock_us,
+                LimitState *states, int64_t *time_us) noexcept;
 
-    /* Takes back what was counted at that time. */
+    /* Takes back what was counted at that time, each at its `place`. */
     void take_back(const LimitQuery *limits, size_t count,
                    int64_t time_us) noexcept;
 
@@ -81,15 +114,15 @@ class MemoryTable {
      * asked again until then.
      */
     void remember(const LimitQuery &limit, const LimitState &state,
-                  int64_t asked_us, int64_t now_us) noexcept;
+                  int64_t asked_us, int64_t clock_us) noexcept;
 
     /*
      * Whether such a refusal is known; if so, `state` is what the store would
      * say, used as of then. If nobody has asked the store for max_age_us, the
      * caller is told to, while for others it goes on being known.
      */
-    Recalled recall(const LimitQuery &limit, int64_t now_us, int64_t max_age_us,
-                    LimitState *state) noexcept;
+    Recalled recall(const LimitQuery &limit, int64_t clock_us,
+                    int64_t max_age_us, LimitState *state) noexcept;
 
     /* The store has admitted such a request, against expectation. */
     void forget(const LimitQuery &limit) noexcept;
@@ -107,6 +140,7 @@ class MemoryTable {
     struct Refusal;
     struct Block;
     struct Name;
+    struct Entry;
     struct Asked;
     class Change;
     class Cursor;
@@ -118,19 +152,22 @@ class MemoryTable {
     Key &key_at(CellNumber number) const noexcept;
     Block &block_at(CellNumber number) const noexcept;
 
-    void read(const LimitQuery &limit, Asked *asked) noexcept;
+    bool read(const LimitQuery &limit, Asked *asked) noexcept;
     void count(const LimitQuery &limit, Asked *asked) noexcept;
     int64_t leaves(const LimitQuery &limit, const Asked &asked,
                    int64_t amount) const noexcept;
 
-    void advance(int64_t now_us) noexcept;
+    int64_t time_at(int64_t clock_us) noexcept;
     void append(Key &key, int64_t stamp, int64_t cost, bool is_bucket) noexcept;
-    void drop_expired(Key &key, int64_t last_expired) noexcept;
-    void drop_first(Key &key) noexcept;
-    void take_back(Key &key, int64_t stamp, int64_t cost) noexcept;
-    bool take_back_in(Key &key, CellNumber number, int64_t stamp,
-                      int64_t cost) noexcept;
-    void trim(Key &key) noexcept;
+    static Entry last_entry(const Key &key) noexcept;
+    int64_t stamp_at(Entry entry) const noexcept;
+    bool drop_front(Key &key, int64_t last_expired) noexcept;
+    int64_t drop_surplus(Key &key, int64_t max) noexcept;
+    Entry find_entry(CellNumber number, uint64_t place,
+                     int64_t stamp) const noexcept;
+    Entry find_bucket(CellNumber number, int64_t stamp) const noexcept;
+    void take_back(Key &key, Entry entry, int64_t cost) noexcept;
+    void remove_block(Key &key, CellNumber number) noexcept;
 
     enum class NameOf : uint8_t { kCounted, kRefused, kRefusal };
 
@@ -146,6 +183,7 @@ class MemoryTable {
 
     CellNumber take_cell() noexcept;
     void give_cell(CellNumber number) noexcept;
+    void give_cells(CellNumber first, CellNumber last, uint32_t count) noexcept;
     void give_chain(Key &key) noexcept;
     static bool is_asked(CellNumber number, const Asked *asked,
                          size_t count) noexcept;

@@ -6,15 +6,18 @@
  * SLIDING_LIMIT_MODEL_SEED another seed; the same two make the same requests.
  *
  * From time to time a change is left half done, as by a process that is killed:
- * the table must repair itself, and nothing may be lost by it.
+ * the table must repair itself, and nothing may be lost by it. And the clock is
+ * set back: as the table's time goes on, every answer must be as if it had not.
  */
 
 #include "sl_memory_table.h"
 
 #include <cinttypes>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sl_judge.h"
@@ -38,7 +41,7 @@ class Test {
   public:
     Test(uint64_t requests, uint64_t seed)
         : memory_(aligned_alloc(64, kMemorySize)), requests_(requests),
-          seed_(seed)
+          seed_(seed), random_(seed)
     {}
 
     bool run()
@@ -47,13 +50,15 @@ class Test {
             text("%" PRIu64 " requests, seed %" PRIu64, requests_, seed_));
 
         for (const Mix &mix : mixes()) {
-            /* this store's clock does not */
+            /* the model of a time that steps back, too */
             if (!mix.steps_back) {
                 run(mix);
             }
         }
 
         tap_.ok(left_behind_ == 0, "what was given back can be used again");
+        tap_.ok(steps_back_ > 0,
+                text("the clock was set back %" PRIu64 " times", steps_back_));
         tap_.note(tally_.describe());
 
         return tap_.end();
@@ -68,6 +73,16 @@ class Test {
     int next_key_ = 1;
     uint64_t rounds_ = 0;
     int left_behind_ = 0;
+    Random random_;
+
+    /* The last time of the round that the table was told, and how far the
+     * clock is behind that. */
+    int64_t told_ = 0;
+    int64_t behind_ = 0;
+    uint64_t steps_back_ = 0;
+
+    /* Where each request of the round was counted, by its id and key. */
+    std::map<std::pair<uint64_t, int>, uint64_t> places_;
 
     void run(const Mix &mix)
     {
@@ -98,11 +113,19 @@ class Test {
         sl::MemoryTable table(memory_.get());
         Judge judge(mix, &tally_);
 
+        told_ = 0;
+        behind_ = 0;
+        places_.clear();
+
         for (size_t i = 0; i < round.calls.size(); i++) {
             const Call &call = round.calls[i];
 
             if (rounds_ % 4 == 0 && i % 50 == 49) {
                 table.leave_half_done();
+            }
+
+            if (rounds_ % 3 == 0 && told_ > 0 && random_.chance(5)) {
+                set_clock_back(&table);
             }
 
             std::string wrong = judge.judge(call, answer(&table, call));
@@ -117,34 +140,68 @@ class Test {
         return true;
     }
 
+    /* By a microsecond or by months; somebody looks before time goes on. */
+    void set_clock_back(sl::MemoryTable *table)
+    {
+        const sl::LimitQuery nobody{"nobody", "",    1,     1,    1,
+                                    0,        false, false, false};
+        sl::LimitState state;
+
+        behind_ += random_.between(1, int64_t{1} << random_.below(45));
+        steps_back_++;
+        table->recall(nobody, told_ - behind_, sl::kAnyAge, &state);
+    }
+
     std::vector<int64_t> answer(sl::MemoryTable *table, const Call &call)
     {
         Queries queries(call.limits);
-        std::vector<int64_t> numbers;
 
         if (call.takes_back) {
-            table->take_back(queries.data(), queries.size(), call.then);
+            take_back(table, call, queries);
             /* it does not say how many */
             return {call.taken_back.at_most};
         }
 
         std::vector<sl::LimitState> states(queries.size());
+        std::vector<int64_t> numbers;
+        sl::Decided decided = sl::Decided::kNotYet;
         int64_t time;
 
-        if (!table->ask(queries.data(), queries.size(), call.time,
-                        states.data(), &time))
-        {
+        told_ = call.time;
+
+        while (decided == sl::Decided::kNotYet) {
+            decided = table->ask(queries.data(), queries.size(),
+                                 call.time - behind_, states.data(), &time);
+        }
+
+        if (decided != sl::Decided::kYes) {
             return {};
         }
 
-        for (const sl::LimitState &state : states) {
+        for (size_t i = 0; i < states.size(); i++) {
+            const sl::LimitState &state = states[i];
+
             numbers.push_back(!state.admits ? 0 : state.is_counted ? 2 : 1);
             numbers.push_back(state.used);
             numbers.push_back(state.wait_us);
+            places_[{call.id, call.limits[i].key}] = state.place;
         }
 
         numbers.push_back(time);
         return numbers;
+    }
+
+    void take_back(sl::MemoryTable *table, const Call &call,
+                   const Queries &queries)
+    {
+        std::vector<sl::LimitQuery> limits(queries.data(),
+                                           queries.data() + queries.size());
+
+        for (size_t i = 0; i < limits.size(); i++) {
+            limits[i].place = places_[{call.id, call.limits[i].key}];
+        }
+
+        table->take_back(limits.data(), limits.size(), call.then);
     }
 
     /* When all is past, a look at each key gives its blocks back. */
