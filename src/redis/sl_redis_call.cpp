@@ -10,8 +10,8 @@ namespace sl {
 
 namespace {
 
-/* What the script says of one of several that it could not decide. */
-constexpr int64_t kAskAlone = -1;
+/* What the script says of a request that it has not decided about yet. */
+constexpr int64_t kAskAgain = -1;
 
 ScriptLimit script_limit(const LimitQuery &limit, std::string_view prefix,
                          KeyStyle style)
@@ -291,7 +291,7 @@ size_t RedisBatch::write(char (&text)[kMaxSize]) const noexcept
 }
 
 bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
-                uint32_t *alone) noexcept
+                uint32_t *again) noexcept
 {
     int64_t numbers[numbers_in_answer(kMaxLimits)];
     size_t count = numbers_in_answer(limits);
@@ -301,11 +301,13 @@ bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
         return false;
     }
 
-    for (size_t i = 0; alone != nullptr && i < limits; i++) {
+    *again = 0;
+
+    for (size_t i = 0; i < limits; i++) {
         int64_t &admits = numbers[i * kNumbersPerLimit];
 
-        if (admits == kAskAlone) {
-            *alone |= uint32_t{1} << i;
+        if (admits == kAskAgain) {
+            *again |= uint32_t{1} << i;
             admits = 0;
         }
     }

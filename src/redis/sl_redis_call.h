@@ -164,10 +164,11 @@ struct RedisBatch final : RedisCommand {
 };
 
 /*
- * False: that is not what the script returns. Of several calls `*alone` has a
- * bit for each that it could not decide together with others.
+ * False: that is not what the script returns. `*again` has a bit for each limit
+ * of a request that it has not decided about, and wants to be asked about once
+ * more, alone.
  */
 bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
-                uint32_t *alone = nullptr) noexcept;
+                uint32_t *again) noexcept;
 
 }  // namespace sl

@@ -733,7 +733,7 @@ void RedisChannel::settle(RedisBatch *batch, const redisReply *reply) noexcept
     std::string_view error;
     Answer all = Answer::none(StoreError::kConnection);
     size_t limits = batch->calls[0]->limits;
-    uint32_t alone = 0;
+    uint32_t again = 0;
     bool has_failed = false;
 
     if (reply != nullptr && reply->type == REDIS_REPLY_ERROR) {
@@ -751,12 +751,12 @@ void RedisChannel::settle(RedisBatch *batch, const redisReply *reply) noexcept
          * proxy may have words of its own for that. Whatever it has counted all
          * the same is known by its id, and not counted twice. */
         if (kind == RedisError::kCrossSlot || kind == RedisError::kThisCall) {
-            alone = ~uint32_t{0};
+            again = ~uint32_t{0};
         }
 
     } else if (reply != nullptr) {
         all.error = StoreError::kNonsense;
-        all.known = read_reply(reply, batch->count * limits, &all, &alone);
+        all.known = read_reply(reply, batch->count * limits, &all, &again);
     }
 
     for (size_t i = 0; i < batch->count; i++) {
@@ -767,10 +767,8 @@ void RedisChannel::settle(RedisBatch *batch, const redisReply *reply) noexcept
         answer.time_us = all.time_us;
         std::copy_n(all.states + i * limits, limits, answer.states);
 
-        if (alone & uint32_t{1} << i * limits) {
-            call->is_ordinary = false;
-
-            if (send(call)) {
+        if (again & uint32_t{1} << i * limits) {
+            if (ask_again(call)) {
                 continue;
             }
 
@@ -819,8 +817,9 @@ void RedisChannel::on_reply(RedisCommand *command, redisReply *reply) noexcept
         return;
     }
 
-    channel->settle(call, reply);
-    delete call;
+    if (channel->settle(call, reply)) {
+        delete call;
+    }
 }
 
 /* It has not run, and somewhere, or once more, it may. */
@@ -854,12 +853,31 @@ bool RedisChannel::retry_with_script(RedisCall *call) noexcept
     return connection_.send_script() && send(call);
 }
 
-void RedisChannel::settle(RedisCall *call, const redisReply *reply) noexcept
+/*
+ * The script has counted nothing yet: to decide, it has more to tidy up than it
+ * does in one call. Each call leaves it less, and lets others have their turn.
+ * True if it is on its way once more, or gone, because nobody waits any longer.
+ */
+bool RedisChannel::ask_again(RedisCall *call) noexcept
+{
+    if (call->is_late) {
+        delete call;
+        return true;
+    }
+
+    breaker_.succeeded();
+    call->is_ordinary = false;
+
+    return send(call);
+}
+
+/* False: the call is not the caller's any more. */
+bool RedisChannel::settle(RedisCall *call, const redisReply *reply) noexcept
 {
     if (reply == nullptr) {
         /* the connection has said why it broke */
         deliver(call, Answer::none(StoreError::kConnection));
-        return;
+        return true;
     }
 
     if (reply->type == REDIS_REPLY_ERROR) {
@@ -877,7 +895,7 @@ void RedisChannel::settle(RedisCall *call, const redisReply *reply) noexcept
         }
 
         call->reply(answer);
-        return;
+        return true;
     }
 
     if (!call->is_question) {
@@ -885,17 +903,29 @@ void RedisChannel::settle(RedisCall *call, const redisReply *reply) noexcept
             breaker_.succeeded();
         }
 
-        return;
+        return true;
     }
 
     Answer answer = Answer::none(StoreError::kNonsense);
+    uint32_t again = 0;
 
-    answer.known = read_reply(reply, call->limits, &answer);
+    answer.known = read_reply(reply, call->limits, &answer, &again);
+
+    if (again != 0) {
+        if (ask_again(call)) {
+            return false;
+        }
+
+        answer = Answer::none(StoreError::kConnection);
+    }
+
     deliver(call, answer);
 
-    if (!answer.known) {
+    if (answer.error == StoreError::kNonsense && !answer.known) {
         not_understood();
     }
+
+    return true;
 }
 
 /* To whoever waits; and if nobody does, what is provisional is taken back. */

@@ -116,7 +116,8 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     RedisBatch *next_batch() noexcept;
     RedisCall *next_alike(RedisCall *call) noexcept;
     void settle(RedisBatch *batch, const redisReply *reply) noexcept;
-    void settle(RedisCall *call, const redisReply *reply) noexcept;
+    bool settle(RedisCall *call, const redisReply *reply) noexcept;
+    bool ask_again(RedisCall *call) noexcept;
     void deliver(RedisCall *call, const Answer &answer) noexcept;
     bool try_elsewhere(RedisCall *call, std::string_view error) noexcept;
     bool retry_with_script(RedisCall *call) noexcept;

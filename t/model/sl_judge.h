@@ -113,7 +113,8 @@ struct Tally {
 class Judge {
   public:
     Judge(const Mix &mix, Tally *tally)
-        : mix_(mix), tally_(*tally), wrong_key_(0), last_time_(0)
+        : mix_(mix), tally_(*tally), wrong_key_(0), last_time_(0),
+          true_time_(0), stepped_at_(-1)
     {}
 
     /* What is wrong with an answer, or nothing. For each limit it is admits,
@@ -121,8 +122,7 @@ class Judge {
     std::string judge(const Call &call, const std::vector<int64_t> &numbers)
     {
         tally_.requests++;
-        tally_.steps_back += call.time < last_time_;
-        last_time_ = call.time;
+        follow_clock(call.time);
         wrong_key_ = call.limits[0].key;
 
         if (call.takes_back) {
@@ -157,6 +157,23 @@ class Judge {
     int wrong_key_;
     int64_t last_time_;
 
+    /* Of a clock that goes on where the store's steps back, and when it last
+     * did. */
+    int64_t true_time_;
+    int64_t stepped_at_;
+
+    void follow_clock(int64_t now)
+    {
+        if (now < last_time_) {
+            tally_.steps_back++;
+            stepped_at_ = true_time_++;
+        } else if (last_time_ > 0) {
+            true_time_ += now - last_time_;
+        }
+
+        last_time_ = now;
+    }
+
     /* According to the answers. */
     struct Counted {
         int64_t time;
@@ -166,6 +183,16 @@ class Judge {
 
     std::map<int, std::vector<Counted>> counted_;
 
+    /* When it was first refused since the clock last stepped back. */
+    std::map<int, int64_t> refused_since_;
+
+    /* The longest that anything counts. */
+    static int64_t longest(const Limit &limit)
+    {
+        return limit.buckets == 0 ? limit.window
+                                  : (limit.buckets + 1) * limit.width();
+    }
+
     std::string judge(const Call &call, size_t i, const Answer &answer)
     {
         const Limit &limit = call.limits[i];
@@ -173,12 +200,16 @@ class Judge {
 
         count(limit, answer);
 
+        if (answer.wait > longest(limit)) {
+            return "a wait that is longer than anything counts";
+        }
+
         if (mix_.checks != Checks::kInvariants) {
             wrong = compare(call, i, answer);
         }
 
-        if (wrong.empty() && !mix_.take_backs && !mix_.steps_back) {
-            wrong = check_invariants(call.time, limit, answer);
+        if (wrong.empty() && !mix_.take_backs) {
+            wrong = check_invariants(limit, answer);
         }
 
         return wrong;
@@ -236,8 +267,12 @@ class Judge {
             return {};
         }
 
-        if (mix_.checks == Checks::kLongWaits && call.sizes[i] > 1000
-            && !answer.admits && answer.wait > 0 && answer.wait < expected.wait)
+        bool may_be_short =
+            call.may_be_short
+            || (mix_.checks == Checks::kLongWaits && call.sizes[i] > 1000);
+
+        if (may_be_short && limit.buckets == 0 && !answer.admits
+            && answer.wait > 0 && answer.wait < expected.wait)
         {
             tally_.short_waits++;
             return {};
@@ -259,22 +294,27 @@ class Judge {
      * width, to which the same requests were counted, would refuse, too. That
      * is one bucket more than the window, where the window is a multiple of
      * their number, and otherwise up to a microsecond more for each bucket.
+     *
+     * Where the clock has stepped back, what was counted before may count for
+     * longer, but only as long after the first refusal since then.
      */
-    std::string check_invariants(int64_t now, const Limit &limit,
-                                 const Answer &answer)
+    std::string check_invariants(const Limit &limit, const Answer &answer)
     {
         std::vector<Counted> &counted = counted_[limit.key];
         bool is_counted =
             answer.admits == 2 || (answer.admits == 0 && limit.counts_refused);
-        int64_t longest = limit.buckets == 0
-                              ? limit.window
-                              : (limit.buckets + 1) * limit.width();
+        int64_t now = true_time_;
+        int64_t excused = excused_until(limit, answer);
         int64_t admitted = 0;
         int64_t all = 0;
 
-        for (auto it = counted.rbegin();
-             it != counted.rend() && now - it->time < longest; ++it)
-        {
+        for (auto it = counted.rbegin(); it != counted.rend(); ++it) {
+            bool is_excused = it->time <= stepped_at_ && now < excused;
+
+            if (now - it->time >= longest(limit) && !is_excused) {
+                continue;
+            }
+
             all += it->cost;
 
             if (!it->was_refused && now - it->time < limit.window) {
@@ -295,6 +335,24 @@ class Judge {
         }
 
         return {};
+    }
+
+    /* Until when what was counted before the clock stepped back may count. */
+    int64_t excused_until(const Limit &limit, const Answer &answer)
+    {
+        auto since = refused_since_.find(limit.key);
+        bool is_known =
+            since != refused_since_.end() && since->second > stepped_at_;
+
+        if (!is_known && answer.admits != 0) {
+            return true_time_;
+        }
+
+        if (!is_known) {
+            since = refused_since_.insert_or_assign(limit.key, true_time_).first;
+        }
+
+        return since->second + longest(limit);
     }
 };
 

@@ -2,6 +2,11 @@
  * What a store has to answer, worked out the slow way: every counted request is
  * kept with its time, and whatever is asked is added up anew from all of them.
  *
+ * If the clock steps back there are requests from the future. They were counted
+ * before, so from the moment at which that is noticed they count as of then. In
+ * buckets it is noticed by whoever asks; in a log when a request finds no room,
+ * or nothing that is older.
+ *
  * It knows nothing of how a store keeps its counts. What it leaves open is left
  * open on purpose: taking back what has already left the window changes nothing
  * that anybody could notice, so a store may say that it did or that it did not.
@@ -55,18 +60,28 @@ struct TakenBack {
 
 class Model {
   public:
+    /* Of more requests than that, all from the future, it is not known any more
+     * whose they are. */
+    explicit Model(size_t tells_apart = SIZE_MAX) : tells_apart_(tells_apart) {}
+
     std::vector<Answer> ask(int64_t now, uint64_t id,
                             const std::vector<Limit> &limits)
     {
         std::vector<bool> admits;
         bool passes = true;
 
+        touched_ = 0;
+
         for (const Limit &limit : limits) {
+            touched_ += size(limit.key);
             drop_what_has_left(now, limit);
+            touched_ += size(limit.key);
 
             admits.push_back(limit.cost == 0
                              || used(limit) + limit.cost <= limit.max);
             passes = passes && (admits.back() || limit.dry_run);
+
+            bring_back(now, limit, admits.back());
         }
 
         std::vector<Answer> answers;
@@ -113,6 +128,10 @@ class Model {
     /* How many requests are kept, refused ones among them. */
     size_t size(int key) { return keys_[key].size(); }
 
+    /* How many a store may have had to go through for the last answer, if each
+     * of them has to be dropped and added up. */
+    size_t touched() const { return touched_; }
+
   private:
     struct Entry {
         int64_t time;
@@ -125,6 +144,8 @@ class Model {
     using Entries = std::vector<Entry>;
 
     std::map<int, Entries> keys_;
+    size_t tells_apart_;
+    size_t touched_ = 0;
 
     void add(int key, const Entry &entry)
     {
@@ -146,6 +167,26 @@ class Model {
 
         entries.erase(std::remove_if(entries.begin(), entries.end(), has_left),
                       entries.end());
+    }
+
+    /* What is from the future counts from now on, once that is noticed. */
+    void bring_back(int64_t now, const Limit &limit, bool admits)
+    {
+        Entries &entries = keys_[limit.key];
+
+        if (entries.empty()
+            || (limit.buckets == 0 && admits && entries.front().time <= now))
+        {
+            return;
+        }
+
+        bool are_one = limit.buckets == 0 && entries.size() > tells_apart_
+                       && entries.front().time > now;
+
+        for (Entry &entry : entries) {
+            entry.time = std::min(entry.time, now);
+            entry.id = are_one ? 0 : entry.id;
+        }
     }
 
     int64_t used(const Limit &limit)

@@ -94,6 +94,11 @@ struct Store {
      * sure: so many times max, and so many more. */
     int64_t remembers_of_max;
     int64_t remembers_more;
+
+    /* How many requests it goes through one by one for an answer; 0: as many as
+     * it takes. Past that it may name a wait that is too short where they have
+     * costs, and not tell apart those from the future. */
+    int64_t goes_through = 0;
 };
 
 struct Key {
@@ -125,6 +130,9 @@ struct Call {
     std::vector<Answer> answers;
     std::vector<size_t> sizes;
     std::vector<bool> may_forget;
+
+    /* More than the store goes through. */
+    bool may_be_short;
 };
 
 struct Round {
@@ -140,8 +148,9 @@ struct Round {
 class Planner {
   public:
     Planner(const Mix &mix, const Store &store, int first_key, uint64_t seed)
-        : mix_(mix), store_(store), random_(seed), now_(1800000000 * kSecond),
-          wait_(0)
+        : mix_(mix), store_(store), random_(seed),
+          model_(store.goes_through > 0 ? goes_through() : SIZE_MAX),
+          now_(1800000000 * kSecond), behind_(0), wait_(0)
     {
         now_ += random_.below(1000000 * kSecond);
         round_.mix = &mix;
@@ -157,7 +166,7 @@ class Planner {
 
         /* a crowd must not be left alone for long */
         if (is_crowded()) {
-            leaps_ = mix_.hammers ? 30 : 3;
+            leaps_ = mix_.hammers ? 30 : 10;
         }
 
         if (mix_.hammers) {
@@ -204,6 +213,9 @@ class Planner {
     Model model_;
     std::vector<Counted> counted_;
     int64_t now_;
+
+    /* By how much the clock has been set back. */
+    int64_t behind_;
 
     /* How often time makes a leap, in 10000 calls, and how many requests there
      * are otherwise for each one that is allowed. */
@@ -285,7 +297,7 @@ class Planner {
         int64_t to = now_;
 
         if (mix_.steps_back && kind >= 75) {
-            now_ -= random_.below(2 * limit.window);
+            step(limit);
             return;
         }
 
@@ -303,6 +315,27 @@ class Planner {
         }
 
         now_ = std::max(now_, to);
+    }
+
+    /* By next to nothing, within a window or far, and now and then right again.
+     */
+    void step(const Limit &limit)
+    {
+        if (random_.chance(20)) {
+            now_ += behind_;
+            behind_ = 0;
+            return;
+        }
+
+        static const int64_t kSizes[] = {3, 10, 20, 100};
+        int64_t most = limit.window * kSizes[random_.below(4)] / 10;
+        int64_t back = random_.below(random_.chance(20) ? 3 : most + 1);
+
+        /* it was set in this century */
+        if (now_ - back > 1000000000 * kSecond) {
+            now_ -= back;
+            behind_ += back;
+        }
     }
 
     template <typename T>
@@ -356,6 +389,11 @@ class Planner {
                            : limit.max;
     }
 
+    size_t goes_through() const
+    {
+        return static_cast<size_t>(store_.goes_through);
+    }
+
     size_t remembered(const Limit &limit) const
     {
         return static_cast<size_t>(store_.remembers_of_max * limit.max
@@ -398,6 +436,8 @@ class Planner {
         }
 
         call.answers = model_.ask(now_, call.id, call.limits);
+        call.may_be_short =
+            store_.goes_through > 0 && model_.touched() > goes_through();
         wait_ = call.answers[0].wait;
 
         Counted counted{now_, call.id, {}};
@@ -491,7 +531,7 @@ inline std::vector<Mix> mixes()
     std::vector<Mix> list;
     Mix mix;
 
-    mix = Mix{"a log is exact", 386};
+    mix = Mix{"a log is exact", 328};
     mix.logs = true;
     list.push_back(mix);
 
@@ -525,6 +565,12 @@ inline std::vector<Mix> mixes()
     mix.keys = mix.limits = 4;
     list.push_back(mix);
 
+    mix = Mix{"which admits nothing early and locks nobody out", 50};
+    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.steps_back = true;
+    mix.dry_runs = true;
+    mix.keys = mix.limits = 2;
+    list.push_back(mix);
+
     mix = Mix{"forgotten refused requests make no difference", 40};
     mix.logs = mix.counts_refused = mix.hammers = mix.take_backs = true;
     mix.keys = 1;
@@ -552,6 +598,12 @@ inline std::vector<Mix> mixes()
     mix.max = 8000;
     mix.requests = 12000;
     mix.checks = Checks::kLongWaits;
+    list.push_back(mix);
+
+    mix.title = "also when the clock steps back, and requests are taken back";
+    mix.steps_back = mix.take_backs = true;
+    mix.max = 2000;
+    mix.requests = 6000;
     list.push_back(mix);
 
     return list;
