@@ -384,10 +384,11 @@ local function last_to_leave(key, log, need)
         rank = rank + need - 1
     else
         local left, from, size = 0, rank, 8
-        while left < need and work >= 4 do
+        while left < need and work >= 4 and from < log.first + log.size do
             size = math.min(size, math.floor(work / 4))
-            work = work - 4 * size
-            for j, member in ipairs(redis.call('ZRANGE', key, from, from + size - 1)) do
+            local members = redis.call('ZRANGE', key, from, from + size - 1)
+            work = work - 4 * #members
+            for j, member in ipairs(members) do
                 left = left + 1 + surplus_of(member)
                 rank = from + j - 1
                 if left >= need then

@@ -75,7 +75,7 @@ class Model {
         for (const Limit &limit : limits) {
             touched_ += size(limit.key);
             drop_what_has_left(now, limit);
-            touched_ += size(limit.key);
+            touched_ += size(limit.key) + 1;
 
             admits.push_back(limit.cost == 0
                              || used(limit) + limit.cost <= limit.max);
@@ -129,7 +129,7 @@ class Model {
     size_t size(int key) { return keys_[key].size(); }
 
     /* How many a store may have had to go through for the last answer, if each
-     * of them has to be dropped and added up. */
+     * of them, and the request itself, has to be dropped and added up. */
     size_t touched() const { return touched_; }
 
   private:
