@@ -10,7 +10,7 @@ BUILD     ?= build
 JOBS      ?= $(shell nproc)
 
 MODULE  := ngx_http_sliding_limit_module.so
-SOURCES := config $(wildcard src/* src/*/* lua/* page/*)
+SOURCES := config $(wildcard src/* src/*/* src/*/*/* lua/* page/*)
 
 .DEFAULT_GOAL := module
 .PHONY: module help demo npm-packages test bench sanitize build-test lint format docker-test matrix clean
@@ -47,27 +47,30 @@ demo: ## install what is missing, build, and serve an example on 127.0.0.1:8080
 	@$(MAKE) -s module
 	@scripts/demo "$(abspath $(BUILD))/$(MODULE)" "$(PORT)"
 
-UNIT_TESTS := $(patsubst t/unit/%.cpp,$(BUILD)/unit/%,$(wildcard t/unit/*.cpp))
-CORE       := $(wildcard src/core/*.cpp src/core/*.h)
-UNIT_FLAGS := -std=c++17 -O1 -g -W -Wall -Wextra -Werror -fsanitize=address,undefined \
-              -fno-sanitize-recover=all -Isrc/core
+# Code without nginx and hiredis, which the tests compile with themselves, once.
+PURE := $(wildcard src/*/pure/*.cpp src/*/pure/*.h)
+PURE_SOURCES := $(filter %.cpp,$(PURE))
 
-# what all of them test, compiled once
-$(BUILD)/unit/core/%.o: src/core/%.cpp $(CORE)
+UNIT_TESTS := $(patsubst t/unit/%.cpp,$(BUILD)/unit/%,$(wildcard t/unit/*/*.cpp))
+UNIT_FLAGS := -std=c++17 -O1 -g -W -Wall -Wextra -Werror -fsanitize=address,undefined \
+              -fno-sanitize-recover=all -Isrc -It/unit
+
+$(BUILD)/unit/src/%.o: src/%.cpp $(PURE)
 	@mkdir -p $(@D)
 	$(CXX) $(UNIT_FLAGS) -c -o $@ $<
 
-$(BUILD)/unit/%: t/unit/%.cpp $(wildcard t/unit/*.h) $(patsubst src/core/%.cpp,$(BUILD)/unit/core/%.o,$(filter %.cpp,$(CORE)))
+$(BUILD)/unit/%: t/unit/%.cpp t/unit/unit.h $(patsubst %.cpp,$(BUILD)/unit/%.o,$(PURE_SOURCES))
+	@mkdir -p $(@D)
 	$(CXX) $(UNIT_FLAGS) -o $@ $< $(filter %.o,$^) -lcmocka
 
 MODEL_TESTS := $(patsubst t/model/%.cpp,$(BUILD)/model/%,$(wildcard t/model/*.cpp))
-MODEL_FLAGS := -std=c++17 -O2 -g -W -Wall -Wextra -Werror -It/model -Isrc/core
+MODEL_FLAGS := -std=c++17 -O2 -g -W -Wall -Wextra -Werror -It/model -Isrc
 
-$(BUILD)/model/core/%.o: src/core/%.cpp $(CORE)
+$(BUILD)/model/src/%.o: src/%.cpp $(PURE)
 	@mkdir -p $(@D)
 	$(CXX) $(MODEL_FLAGS) -c -o $@ $<
 
-$(BUILD)/model/%: t/model/%.cpp $(wildcard t/model/*.h) $(patsubst src/core/%.cpp,$(BUILD)/model/core/%.o,$(filter %.cpp,$(CORE)))
+$(BUILD)/model/%: t/model/%.cpp $(wildcard t/model/*.h) $(patsubst %.cpp,$(BUILD)/model/%.o,$(PURE_SOURCES))
 	$(CXX) $(MODEL_FLAGS) -o $@ $< $(filter %.o,$^) -lhiredis
 
 # what the tests load beside the module, for the nginx that it was built for
@@ -127,7 +130,8 @@ docker-test: ## build the Docker image without a daemon, and try two of them on 
 	@scripts/install-packages docker redis
 	@scripts/docker-test
 
-CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h bench/*.cpp t/unit/*.cpp t/unit/*.h \
+CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h src/*/pure/*.cpp src/*/pure/*.h \
+                        bench/*.cpp t/unit/*/*.cpp t/unit/*.h \
                         t/model/*.cpp t/model/*.h t/modules/*.c)
 
 # the texts of the script and the page are generated: cppcheck would stumble over them
@@ -136,7 +140,8 @@ lint: ## check formatting, C++ and shell scripts
 	@clang-format --dry-run -Werror $(CXX_FILES)
 	@cppcheck -q --std=c++17 --enable=warning,performance,portability --error-exitcode=1 \
 	    --suppress=missingInclude --suppress=unknownMacro -i src/redis/sl_redis_script.cpp \
-	    -i src/sl_metrics_page.cpp src t/unit t/model
+	    -i src/monitor/sl_metrics_page.cpp -Isrc src t/unit t/model
+	@scripts/check-includes
 	@shellcheck scripts/* .ci/run
 
 format: ## format the C++ sources

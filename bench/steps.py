@@ -196,16 +196,16 @@ def count_instructions(bench):
 def table_memory(bench):
     """Bytes per client of the embedded store, by its number of requests."""
     bench.note("memory of the embedded store")
-    core = BENCH.parent / "src" / "core"
-    program = bench.program("table_memory", f"-I{core}", *core.glob("*.cpp"))
+    src = BENCH.parent / "src"
+    program = bench.program("table_memory", f"-I{src}", *src.glob("*/pure/*.cpp"))
     return json.loads(output_of(program))
 
 
 def table_taking_back(bench):
     """Requests that the embedded store takes back per second, by how many are counted; in rounds."""
     bench.note("taking back in the embedded store")
-    core = BENCH.parent / "src" / "core"
-    program = bench.program("table_taking_back", f"-I{core}", *core.glob("*.cpp"))
+    src = BENCH.parent / "src"
+    program = bench.program("table_taking_back", f"-I{src}", *src.glob("*/pure/*.cpp"))
     return json.loads(output_of(program))
 
 

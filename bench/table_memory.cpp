@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "sl_memory_table.h"
+#include "store/pure/sl_memory_table.h"
 
 namespace {
 

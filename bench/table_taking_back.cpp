@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "sl_memory_table.h"
+#include "store/pure/sl_memory_table.h"
 
 namespace {
 

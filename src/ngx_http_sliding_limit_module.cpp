@@ -42,12 +42,13 @@
  * requests.
  */
 
-#include "sl_config.h"
-#include "sl_handler.h"
-#include "sl_metrics.h"
-#include "sl_nginx.h"
-#include "sl_response.h"
-#include "sl_variables.h"
+#include "answer/sl_response.h"
+#include "answer/sl_variables.h"
+#include "base/sl_nginx.h"
+#include "config/sl_directives.h"
+#include "config/sl_link.h"
+#include "request/sl_recording.h"
+#include "sl_phases.h"
 
 namespace {
 
@@ -74,7 +75,7 @@ bool add_handler(ngx_conf_t *cf, ngx_uint_t phase, ngx_http_handler_pt function)
 
 ngx_int_t postconfiguration(ngx_conf_t *cf) noexcept
 {
-    if (!sl::check_configuration(cf)) {
+    if (!sl::link_configuration(cf)) {
         return NGX_ERROR;
     }
 

@@ -11,7 +11,7 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 my $readme = do { local (@ARGV, $/) = 'README.md'; <> };
-my $source = do { local (@ARGV, $/) = 'src/sl_config.cpp'; <> };
+my $source = do { local (@ARGV, $/) = 'src/config/sl_directives.cpp'; <> };
 
 my $dir = File::Temp->newdir;
 mkdir "$dir/logs";
@@ -74,12 +74,12 @@ END
     is $real, $shown, 'a line of the access log';
 }
 
-my $variables = do { local (@ARGV, $/) = 'src/sl_variables.cpp'; <> };
+my $variables = do { local (@ARGV, $/) = 'src/answer/sl_variables.cpp'; <> };
 for my $name (sort { $a cmp $b } $variables =~ /"(sliding_limit_\w+)"/g) {
     like $readme, qr/^\| `\$$name` \|/m, "\$$name is documented";
 }
 
-my $parameters = join '', do { local @ARGV = glob 'src/sl_config_{limit,redis}.cpp'; <> };
+my $parameters = join '', do { local @ARGV = glob 'src/config/sl_config_{limit,redis}.cpp'; <> };
 my %section = map { $_ => $readme =~ /^### $_\n(.*?)^###/ms } qw(sliding_limit sliding_limit_redis);
 for my $name ($parameters =~ /^    \{"(\w+=?)", offsetof/mg) {
     ok scalar(grep { /`$name/ } values %section), "$name is documented";

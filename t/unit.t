@@ -8,7 +8,7 @@ use TAP::Parser;
 use Test::More;
 
 my $dir = $ENV{SLIDING_LIMIT_UNIT_DIR} || 'build/unit';
-my @programs = grep { -f && -x } sort glob "\Q$dir\E/*";
+my @programs = grep { -f && -x } sort glob "\Q$dir\E/*/*";
 
 plan skip_all => "no programs in $dir, \"make test\" builds them" unless @programs;
 
@@ -27,7 +27,7 @@ sub run {
 }
 
 for my $program (@programs) {
-    my ($name) = $program =~ m{([^/]+)$};
+    my ($name) = $program =~ m{([^/]+/[^/]+)$};
 
     subtest $name => sub {
         my ($tap, $end) = run($program);

@@ -1,6 +1,8 @@
-#include "sl_cluster_routes.h"
+#include "redis/sl_cluster_routes.h"
 
 #include <new>
+
+#include "base/pure/sl_words.h"
 
 namespace sl {
 
@@ -35,12 +37,6 @@ bool has_slots(std::string_view map)
     }
 
     return false;
-}
-
-bool is_same_host(std::string_view a, std::string_view b)
-{
-    return a.size() == b.size()
-           && ngx_strncasecmp(str(a).data, str(b).data, a.size()) == 0;
 }
 
 }  // namespace
@@ -236,8 +232,8 @@ ClusterRoutes::Node *ClusterRoutes::find_node(std::string_view host,
 {
     for (Node *node = nodes_; node != nullptr; node = node->next) {
         if (node->endpoint.port == port
-            && (is_same_host(host, node->host)
-                || is_same_host(host, node->host_name)))
+            && (is_same_word(host, node->host)
+                || is_same_word(host, node->host_name)))
         {
             return node;
         }

@@ -8,9 +8,9 @@
 
 #pragma once
 
-#include "../core/sl_cluster_map.h"
-#include "../core/sl_cluster_slot.h"
-#include "sl_redis_routes.h"
+#include "redis/pure/sl_cluster_map.h"
+#include "redis/pure/sl_cluster_slot.h"
+#include "redis/sl_redis_routes.h"
 
 namespace sl {
 

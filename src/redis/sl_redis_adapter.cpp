@@ -1,11 +1,11 @@
-#include "sl_redis_adapter.h"
+#include "redis/sl_redis_adapter.h"
 
 #include <sys/ioctl.h>
 
 #include <cstdio>
 #include <new>
 
-#include "sl_redis_tls.h"
+#include "redis/sl_redis_tls.h"
 
 namespace sl {
 

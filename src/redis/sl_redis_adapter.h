@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include "../sl_nginx.h"
+#include "base/sl_nginx.h"
 
 extern "C" {
 #include <hiredis/async.h>

@@ -1,10 +1,10 @@
-#include "sl_redis_call.h"
+#include "redis/sl_redis_call.h"
 
 #include <algorithm>
 #include <new>
 
-#include "sl_redis_command.h"
-#include "sl_redis_script.h"
+#include "redis/sl_redis_command.h"
+#include "redis/sl_redis_script.h"
 
 namespace sl {
 

@@ -5,11 +5,11 @@
 
 #pragma once
 
-#include "../core/sl_key.h"
-#include "../core/sl_uuid.h"
-#include "../sl_nginx.h"
-#include "../sl_store.h"
-#include "sl_redis_connection.h"
+#include "base/pure/sl_uuid.h"
+#include "base/sl_nginx.h"
+#include "redis/pure/sl_key.h"
+#include "redis/sl_redis_connection.h"
+#include "store/sl_store.h"
 
 namespace sl {
 

@@ -1,11 +1,11 @@
-#include "sl_redis_channel.h"
+#include "redis/sl_redis_channel.h"
 
 #include <algorithm>
 #include <new>
 
-#include "../core/sl_escape.h"
-#include "../core/sl_redis_error.h"
-#include "sl_redis_script.h"
+#include "base/pure/sl_escape.h"
+#include "redis/pure/sl_redis_error.h"
+#include "redis/sl_redis_script.h"
 
 namespace sl {
 

@@ -14,9 +14,9 @@
 
 #pragma once
 
-#include "../core/sl_breaker.h"
-#include "sl_redis_call.h"
-#include "sl_redis_connection.h"
+#include "redis/pure/sl_breaker.h"
+#include "redis/sl_redis_call.h"
+#include "redis/sl_redis_connection.h"
 
 namespace sl {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "../core/sl_number.h"
+#include "base/pure/sl_number.h"
 
 namespace sl {
 

@@ -1,8 +1,8 @@
-#include "sl_redis_connection.h"
+#include "redis/sl_redis_connection.h"
 
-#include "../core/sl_redis_error.h"
-#include "sl_redis_adapter.h"
-#include "sl_redis_script.h"
+#include "redis/pure/sl_redis_error.h"
+#include "redis/sl_redis_adapter.h"
+#include "redis/sl_redis_script.h"
 
 namespace sl {
 

@@ -23,9 +23,9 @@
 
 #include <initializer_list>
 
-#include "../core/sl_key.h"
-#include "sl_redis_context.h"
-#include "sl_redis_locator.h"
+#include "redis/pure/sl_key.h"
+#include "redis/sl_redis_context.h"
+#include "redis/sl_redis_locator.h"
 
 namespace sl {
 

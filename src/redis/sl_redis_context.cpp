@@ -1,8 +1,8 @@
-#include "sl_redis_context.h"
+#include "redis/sl_redis_context.h"
 
-#include "../core/sl_decision.h"
-#include "sl_redis_adapter.h"
-#include "sl_redis_tls.h"
+#include "redis/sl_redis_adapter.h"
+#include "redis/sl_redis_tls.h"
+#include "store/pure/sl_decision.h"
 
 namespace sl {
 

@@ -1,4 +1,4 @@
-#include "sl_redis_locator.h"
+#include "redis/sl_redis_locator.h"
 
 #include <arpa/inet.h>
 

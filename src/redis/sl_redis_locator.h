@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "sl_redis_settings.h"
+#include "redis/sl_redis_settings.h"
 
 namespace sl {
 

@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include "../core/sl_shared_breakers.h"
-#include "sl_redis_channel.h"
+#include "redis/pure/sl_shared_breakers.h"
+#include "redis/sl_redis_channel.h"
 
 namespace sl {
 

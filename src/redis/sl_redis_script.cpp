@@ -1,6 +1,6 @@
-#include "sl_redis_script.h"
+#include "redis/sl_redis_script.h"
 
-#include "../sl_nginx.h"
+#include "base/sl_nginx.h"
 
 namespace sl {
 

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "../sl_nginx.h"
+#include "base/sl_nginx.h"
 
 namespace sl {
 

@@ -1,9 +1,9 @@
-#include "sl_redis_store.h"
+#include "redis/sl_redis_store.h"
 
 #include <new>
 
-#include "../core/sl_cluster_slot.h"
-#include "sl_cluster_routes.h"
+#include "redis/pure/sl_cluster_slot.h"
+#include "redis/sl_cluster_routes.h"
 
 namespace sl {
 
@@ -172,6 +172,15 @@ void RedisStore::take_back(const Query &query, int64_t time_us) noexcept
 std::string_view hiredis_version() noexcept
 {
     return SL_VERSION_OF(HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
+}
+
+bool hiredis_has_tls() noexcept
+{
+#if (SL_HAVE_TLS)
+    return true;
+#else
+    return false;
+#endif
 }
 
 }  // namespace sl

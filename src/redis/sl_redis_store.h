@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "sl_single_routes.h"
+#include "redis/sl_single_routes.h"
 
 namespace sl {
 
@@ -65,7 +65,9 @@ class RedisStore final : public Store {
     RedisRoutes *routes_; /* nullptr unless started */
 };
 
-/* Of the client library that the module was built with. */
+/* Of the client library that the module was built with, and whether it can
+ * speak TLS. */
 std::string_view hiredis_version() noexcept;
+bool hiredis_has_tls() noexcept;
 
 }  // namespace sl

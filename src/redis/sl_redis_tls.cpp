@@ -1,6 +1,6 @@
-#include "sl_redis_tls.h"
+#include "redis/sl_redis_tls.h"
 
-#include "sl_redis_locator.h"
+#include "redis/sl_redis_locator.h"
 
 #if (SL_HAVE_TLS)
 

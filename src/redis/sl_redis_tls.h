@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include "sl_redis_settings.h"
+#include "redis/sl_redis_settings.h"
 
 extern "C" {
 #include <hiredis/async.h>

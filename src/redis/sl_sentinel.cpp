@@ -1,7 +1,7 @@
-#include "sl_sentinel.h"
+#include "redis/sl_sentinel.h"
 
-#include "../core/sl_redis_error.h"
-#include "sl_redis_adapter.h"
+#include "redis/pure/sl_redis_error.h"
+#include "redis/sl_redis_adapter.h"
 
 namespace sl {
 

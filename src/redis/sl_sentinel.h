@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include "sl_redis_context.h"
-#include "sl_redis_locator.h"
+#include "redis/sl_redis_context.h"
+#include "redis/sl_redis_locator.h"
 
 namespace sl {
 

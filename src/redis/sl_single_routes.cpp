@@ -1,9 +1,9 @@
-#include "sl_single_routes.h"
+#include "redis/sl_single_routes.h"
 
 #include <new>
 
-#include "../core/sl_cluster_map.h"
-#include "../core/sl_cluster_slot.h"
+#include "redis/pure/sl_cluster_map.h"
+#include "redis/pure/sl_cluster_slot.h"
 
 namespace sl {
 

@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include "sl_redis_routes.h"
-#include "sl_sentinel.h"
+#include "redis/sl_redis_routes.h"
+#include "redis/sl_sentinel.h"
 
 namespace sl {
 

@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "sl_judge.h"
-#include "sl_memory_table.h"
 #include "sl_model.h"
 #include "sl_queries.h"
 #include "sl_schedule.h"
+#include "store/pure/sl_memory_table.h"
 
 namespace {
 
@@ -206,8 +206,8 @@ class Test {
                 return "refused, but the model would admit it";
             }
 
-            if (answer.admits == 0
-                && state.wait_us > answer.wait + may_be_late) {
+            if (answer.admits == 0 && state.wait_us > answer.wait + may_be_late)
+            {
                 return "refused for longer than the model says";
             }
         }

@@ -10,7 +10,7 @@
  * set back: as the table's time goes on, every answer must be as if it had not.
  */
 
-#include "sl_memory_table.h"
+#include "store/pure/sl_memory_table.h"
 
 #include <cinttypes>
 #include <cstdlib>

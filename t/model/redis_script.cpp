@@ -13,8 +13,8 @@
  * not by true time.
  *
  * What the script does not decide about at once is asked about once more, by a
- * loop around it: as the calls of a round are on their way all at a time, nobody
- * else could do it before the next one.
+ * loop around it: as the calls of a round are on their way all at a time,
+ * nobody else could do it before the next one.
  */
 
 #include <hiredis/hiredis.h>
@@ -168,8 +168,8 @@ return answer
     replace_only(&script, "redis.call('PEXPIRE', ", "live_on(");
     replace_only(&script, "\nlocal time = redis.call('TIME')\n", "\n");
 
-    return (keys_expire ? kTimeAndExpiry : kTime) + ("local function decide()\n"
-           + script) + "\nend\n" + kUntilDecided;
+    return (keys_expire ? kTimeAndExpiry : kTime)
+           + ("local function decide()\n" + script) + "\nend\n" + kUntilDecided;
 }
 
 /* The reply's numbers; none if it is something else. */
@@ -295,8 +295,8 @@ class Test {
 
         bool were_any = asked_again->type == REDIS_REPLY_STRING;
 
-        tap_.note(text("asked again %s times",
-                       were_any ? asked_again->str : "no"));
+        tap_.note(
+            text("asked again %s times", were_any ? asked_again->str : "no"));
         tap_.ok(requests_ < 200000 || were_any,
                 "some were not decided at once");
 
@@ -363,9 +363,8 @@ class Test {
 
     void send(const Round &round)
     {
-        bool keys_expire =
-            !(round.mix->steps_back && round.mix->take_backs)
-            && rounds_ % 4 == 0;
+        bool keys_expire = !(round.mix->steps_back && round.mix->take_backs)
+                           && rounds_ % 4 == 0;
         const std::string &sha = keys_expire ? mortal_ : ageless_;
 
         for (const Call &call : round.calls) {

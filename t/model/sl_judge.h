@@ -349,7 +349,8 @@ class Judge {
         }
 
         if (!is_known) {
-            since = refused_since_.insert_or_assign(limit.key, true_time_).first;
+            since =
+                refused_since_.insert_or_assign(limit.key, true_time_).first;
         }
 
         return since->second + longest(limit);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sl_limit_query.h"
 #include "sl_model.h"
+#include "store/pure/sl_limit_query.h"
 
 namespace sl_model {
 

@@ -1,0 +1,257 @@
+#include "metrics/pure/sl_metrics.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <new>
+
+namespace sl {
+
+namespace {
+
+/* A client that has been away for so long is not in the lists any more. */
+constexpr int64_t kIdleMs = 60 * 60 * 1000;
+
+/* Of persistent clients the log is told this often at most, by each zone. */
+constexpr int64_t kTellEveryMs = 10000;
+
+int64_t idle_ms(int64_t window_ms)
+{
+    return std::max(kIdleMs, 2 * window_ms);
+}
+
+bool is_alive(int pid)
+{
+    return kill(pid, 0) == 0 || errno != ESRCH;
+}
+
+size_t rounded(size_t size)
+{
+    return (size + 63) / 64 * 64;
+}
+
+}  // namespace
+
+Tally ZoneMetrics::tally() const noexcept
+{
+    auto of = [this](ZoneResult result) {
+        return results[static_cast<size_t>(result)].load(
+            std::memory_order_relaxed);
+    };
+
+    return Tally{of(ZoneResult::kPassed) + of(ZoneResult::kRejectedDryRun),
+                 of(ZoneResult::kRejected), of(ZoneResult::kRejectedDryRun),
+                 of(ZoneResult::kFailedOpen) + of(ZoneResult::kFailedClosed)};
+}
+
+void ZoneMetrics::refused_until(int64_t us) noexcept
+{
+    int64_t known = refused_until_us_.load();
+
+    while (known < us && !refused_until_us_.compare_exchange_weak(known, us)) {
+    }
+}
+
+void ZoneMetrics::record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
+                         int64_t window_ms, Persistent *persistent) noexcept
+{
+    auto now_s = static_cast<uint64_t>(now_ms / 1000);
+    auto so_far = [this] {
+        return tally();
+    };
+    bool is_rejected = event.result == ZoneResult::kRejected
+                       || event.result == ZoneResult::kRejectedDryRun;
+
+    persistent->windows = 0;
+
+    minutes.enter(now_s, so_far);
+    hours.enter(now_s, so_far);
+
+    add(results[static_cast<size_t>(event.result)]);
+
+    if (event.is_near_limit) {
+        add(near_limit);
+    }
+
+    if (event.is_from_deny_cache) {
+        add(deny_cache_hits);
+    }
+
+    if (event.is_local) {
+        add(local_decisions);
+    }
+
+    /* whoever is exempt is none of its clients */
+    if (event.result == ZoneResult::kExempt) {
+        return;
+    }
+
+    minutes.add_client(hash, is_rejected);
+    hours.add_client(hash, is_rejected);
+
+    if (!top_lock_.lock()) {
+        return;
+    }
+
+    top_clients_.count(hash, event.key, now_ms, idle_ms(window_ms));
+
+    if (is_rejected) {
+        TopClient &client =
+            top_rejected_.count(hash, event.key, now_ms, idle_ms(window_ms));
+
+        if (persists(&client, now_ms / window_ms) && may_tell(now_ms)) {
+            persistent->windows = client.windows_in_a_row;
+            persistent->refused = client.count;
+            persistent->masked_size = mask_key(client, persistent->masked);
+            told(&client);
+        }
+    }
+
+    top_lock_.unlock();
+}
+
+bool ZoneMetrics::may_tell(int64_t now_ms) noexcept
+{
+    int64_t last = told_ms_.load();
+
+    if (last != 0 && now_ms >= last && now_ms - last < kTellEveryMs) {
+        return false;
+    }
+
+    told_ms_ = now_ms;
+
+    return true;
+}
+
+void ZoneMetrics::read_top(int64_t now_ms, int64_t window_ms, Top *clients,
+                           Top *rejected) noexcept
+{
+    clients->count = 0;
+    rejected->count = 0;
+
+    if (!top_lock_.lock()) {
+        return;
+    }
+
+    clients->count = top_clients_.read(now_ms, idle_ms(window_ms),
+                                       clients->clients, kTopShown);
+    rejected->count = top_rejected_.read(now_ms, idle_ms(window_ms),
+                                         rejected->clients, kTopShown);
+    top_lock_.unlock();
+}
+
+size_t Metrics::size_for(size_t zones, size_t stores) noexcept
+{
+    return rounded(sizeof(Metrics)) + zones * sizeof(ZonePlace)
+           + stores * sizeof(StorePlace);
+}
+
+Metrics *Metrics::format(void *memory, size_t zones, size_t stores,
+                         const uint8_t (&secret)[kSipHashKeySize],
+                         int64_t now_s) noexcept
+{
+    auto *metrics = static_cast<Metrics *>(memory);
+
+    std::copy(std::begin(secret), std::end(secret), metrics->secret_);
+    metrics->since_s_ = now_s;
+    metrics->zone_count_ = zones;
+    metrics->store_count_ = stores;
+
+    for (size_t i = 0; i < zones; i++) {
+        metrics->zones()[i].data.init();
+    }
+
+    return metrics;
+}
+
+Metrics::ZonePlace *Metrics::zones() noexcept
+{
+    return reinterpret_cast<ZonePlace *>(reinterpret_cast<uint8_t *>(this)
+                                         + rounded(sizeof(Metrics)));
+}
+
+Metrics::StorePlace *Metrics::stores() noexcept
+{
+    return reinterpret_cast<StorePlace *>(zones() + zone_count_);
+}
+
+bool Metrics::Name::is(std::string_view name) const noexcept
+{
+    return std::string_view(text, size.load()) == name;
+}
+
+/* Called where no other process does, before workers start. */
+template <typename Place>
+auto Metrics::find(Place *places, size_t count, std::string_view name) noexcept
+    -> decltype(&places->data)
+{
+    for (size_t i = 0; i < count; i++) {
+        Name &owner = places[i].name;
+
+        if (owner.size.load() == 0) {
+            owner.size = static_cast<uint32_t>(
+                name.copy(owner.text, sizeof(owner.text)));
+        }
+
+        if (owner.is(name.substr(0, sizeof(owner.text)))) {
+            return &places[i].data;
+        }
+    }
+
+    return nullptr;
+}
+
+ZoneMetrics *Metrics::zone(std::string_view name) noexcept
+{
+    return find(zones(), zone_count_, name);
+}
+
+StoreMetrics *Metrics::store(std::string_view name) noexcept
+{
+    return find(stores(), store_count_, name);
+}
+
+WorkerMetrics *Metrics::enter(int pid) noexcept
+{
+    for (WorkerMetrics &worker : workers_) {
+        int owner = worker.pid.load();
+
+        if ((owner == 0 || owner == pid || !is_alive(owner))
+            && worker.pid.compare_exchange_strong(owner, pid))
+        {
+            worker.checks_in_flight = 0;
+            return &worker;
+        }
+    }
+
+    return nullptr;
+}
+
+void Metrics::leave(WorkerMetrics *worker) noexcept
+{
+    worker->checks_in_flight = 0;
+    worker->pid = 0;
+}
+
+int64_t Metrics::checks_in_flight() const noexcept
+{
+    int64_t sum = 0;
+
+    for (const WorkerMetrics &worker : workers_) {
+        int pid = worker.pid.load();
+
+        if (pid != 0 && is_alive(pid)) {
+            sum += worker.checks_in_flight.load();
+        }
+    }
+
+    return sum;
+}
+
+uint64_t Metrics::hash_of(std::string_view key) const noexcept
+{
+    return siphash64(key, secret_);
+}
+
+}  // namespace sl

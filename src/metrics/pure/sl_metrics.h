@@ -1,0 +1,187 @@
+/*
+ * What all workers count together, for operators to see: in a piece of shared
+ * memory of a fixed size, with a place for every zone and every store. A place
+ * is found by name, so that it is still there after a reload.
+ *
+ * Counting is a few atomic additions. Only the lists of clients need a lock,
+ * one per zone, which is never held for longer than it takes to look through 64
+ * of them.
+ */
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/pure/sl_process_lock.h"
+#include "base/pure/sl_siphash.h"
+#include "metrics/pure/sl_history.h"
+#include "metrics/pure/sl_top_list.h"
+#include "store/pure/sl_store_metrics.h"
+#include "store/pure/sl_zone_name.h"
+
+namespace sl {
+
+/* What came of a request in a zone; one macro, so that a value and its name
+ * cannot part. */
+#define SL_ZONE_RESULTS(X)                                                     \
+    X(kPassed, "passed")                                                       \
+    X(kRejected, "rejected")                                                   \
+    X(kRejectedDryRun, "rejected_dry_run")                                     \
+    X(kRejectedElsewhere, "rejected_elsewhere") /* by another zone */          \
+    X(kFailedOpen, "failed_open")                                              \
+    X(kFailedClosed, "failed_closed")                                          \
+    X(kExempt, "exempt")                                                       \
+    X(kAborted, "aborted") /* the client did not wait for it */
+
+#define SL_VALUE(value, name) value,
+#define SL_NAME(value, name) name,
+#define SL_COUNT(value, name) +1
+
+enum class ZoneResult : size_t { SL_ZONE_RESULTS(SL_VALUE) };
+
+constexpr size_t kZoneResults = 0 SL_ZONE_RESULTS(SL_COUNT);
+
+constexpr std::string_view kZoneResultNames[] = {SL_ZONE_RESULTS(SL_NAME)};
+
+#undef SL_VALUE
+#undef SL_NAME
+#undef SL_COUNT
+
+/* What a zone has to say about one request. */
+struct ZoneEvent {
+    ZoneResult result;
+    bool is_near_limit;
+    bool is_from_deny_cache;
+    bool is_local;
+    std::string_view key;
+};
+
+/* A client that has been over its limit for several windows in a row. */
+struct Persistent {
+    uint32_t windows; /* 0: it is none */
+    uint64_t refused;
+    char masked[kMaxMaskedKey];
+    size_t masked_size;
+};
+
+class ZoneMetrics {
+  public:
+    static constexpr size_t kTopShown = 20;
+
+    struct Top {
+        TopClient clients[kTopShown];
+        size_t count;
+    };
+
+    /* Of memory that is all zero; where no other process is yet. */
+    void init() noexcept { top_lock_.init(); }
+
+    /* All that is counted of a request. */
+    void record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
+                int64_t window_ms, Persistent *persistent) noexcept;
+
+    Tally tally() const noexcept;
+
+    /*
+     * Until when a refusal of this zone is remembered somewhere, by a clock
+     * that all processes share: after that nobody need look for one.
+     */
+    void refused_until(int64_t us) noexcept;
+    bool may_have_refused(int64_t now_us) const noexcept
+    {
+        return now_us < refused_until_us_.load(std::memory_order_relaxed);
+    }
+
+    Counter results[kZoneResults];
+    Counter near_limit;
+    Counter deny_cache_hits;
+    Counter local_decisions;
+
+    MinuteHistory minutes;
+    HourHistory hours;
+
+    void read_top(int64_t now_ms, int64_t window_ms, Top *clients,
+                  Top *rejected) noexcept;
+
+  private:
+    bool may_tell(int64_t now_ms) noexcept;
+
+    std::atomic<int64_t> refused_until_us_;
+
+    /* When the log was last told of a persistent client. */
+    std::atomic<int64_t> told_ms_;
+
+    ProcessLock top_lock_;
+    TopList top_clients_;
+    TopList top_rejected_;
+};
+
+/* What a worker does now; it is gone with the worker. */
+struct WorkerMetrics {
+    std::atomic<int> pid; /* 0: the place is free */
+    std::atomic<int64_t> checks_in_flight;
+};
+
+class Metrics {
+  public:
+    /* Bytes for so many zones and stores. */
+    static size_t size_for(size_t zones, size_t stores) noexcept;
+
+    /* `memory` is all zero, aligned to 64, of size_for() bytes. */
+    static Metrics *format(void *memory, size_t zones, size_t stores,
+                           const uint8_t (&secret)[kSipHashKeySize],
+                           int64_t now_s) noexcept;
+
+    /* Its place, or a free one; nullptr: there is none. */
+    ZoneMetrics *zone(std::string_view name) noexcept;
+    StoreMetrics *store(std::string_view name) noexcept;
+
+    /* For the process itself, and until leave(). */
+    WorkerMetrics *enter(int pid) noexcept;
+    static void leave(WorkerMetrics *worker) noexcept;
+
+    int64_t checks_in_flight() const noexcept;
+
+    uint64_t hash_of(std::string_view key) const noexcept;
+
+    /* Since when it counts. */
+    int64_t since_s() const noexcept { return since_s_; }
+
+  private:
+    static constexpr size_t kWorkers = 256;
+
+    struct Name {
+        char text[kMaxZoneName];
+        std::atomic<uint32_t> size; /* 0: free */
+
+        bool is(std::string_view name) const noexcept;
+    };
+
+    template <typename Place>
+    static auto find(Place *places, size_t count,
+                     std::string_view name) noexcept -> decltype(&places->data);
+
+    struct alignas(64) ZonePlace {
+        Name name;
+        alignas(64) ZoneMetrics data;
+    };
+
+    struct alignas(64) StorePlace {
+        Name name;
+        alignas(64) StoreMetrics data;
+    };
+
+    ZonePlace *zones() noexcept;
+    StorePlace *stores() noexcept;
+
+    uint8_t secret_[kSipHashKeySize];
+    int64_t since_s_;
+    size_t zone_count_;
+    size_t store_count_;
+    WorkerMetrics workers_[kWorkers];
+};
+
+}  // namespace sl

@@ -1,0 +1,161 @@
+#include "monitor/sl_output.h"
+
+#include "base/pure/sl_escape.h"
+
+namespace sl {
+
+namespace {
+
+constexpr size_t kBufferSize = 16 * 1024;
+
+}  // namespace
+
+Text::Text(ngx_pool_t *pool) noexcept
+    : pool_(pool), first_(nullptr), next_(&first_), last_(nullptr),
+      final_(nullptr), size_(0), is_complete_(true)
+{}
+
+ngx_buf_t *Text::add_buffer(ngx_buf_t *buffer) noexcept
+{
+    ngx_chain_t *link =
+        buffer != nullptr ? ngx_alloc_chain_link(pool_) : nullptr;
+
+    if (link == nullptr) {
+        is_complete_ = false;
+        return nullptr;
+    }
+
+    link->buf = buffer;
+    link->next = nullptr;
+    *next_ = link;
+    next_ = &link->next;
+    final_ = buffer;
+
+    return buffer;
+}
+
+Text &Text::operator<<(std::string_view piece) noexcept
+{
+    while (!piece.empty()) {
+        if (last_ == nullptr || last_->last == last_->end) {
+            last_ = add_buffer(ngx_create_temp_buf(pool_, kBufferSize));
+
+            if (last_ == nullptr) {
+                return *this;
+            }
+        }
+
+        size_t room = static_cast<size_t>(last_->end - last_->last);
+        size_t size = ngx_min(room, piece.size());
+
+        last_->last = ngx_cpymem(last_->last, piece.data(), size);
+        size_ += static_cast<off_t>(size);
+        piece.remove_prefix(size);
+    }
+
+    return *this;
+}
+
+Text &Text::operator<<(uint64_t number) noexcept
+{
+    char text[NGX_INT64_LEN];
+    auto *end = ngx_sprintf(reinterpret_cast<u_char *>(text), "%uL", number);
+
+    return *this << std::string_view(
+               text, static_cast<size_t>(reinterpret_cast<char *>(end) - text));
+}
+
+Text &Text::operator<<(int64_t number) noexcept
+{
+    if (number < 0) {
+        *this << "-";
+    }
+
+    return *this << (number < 0 ? -static_cast<uint64_t>(number)
+                                : static_cast<uint64_t>(number));
+}
+
+void Text::refer(std::string_view lasting) noexcept
+{
+    auto *buffer =
+        static_cast<ngx_buf_t *>(ngx_pcalloc(pool_, sizeof(ngx_buf_t)));
+
+    if (add_buffer(buffer) == nullptr) {
+        return;
+    }
+
+    ngx_str_t text = str(lasting);
+
+    buffer->pos = buffer->start = text.data;
+    buffer->last = buffer->end = text.data + text.len;
+    buffer->memory = 1;
+
+    last_ = nullptr;
+    size_ += static_cast<off_t>(text.len);
+}
+
+Text &Text::seconds(uint64_t microseconds) noexcept
+{
+    constexpr uint64_t kSecond = 1000000;
+
+    *this << microseconds / kSecond;
+
+    if (microseconds % kSecond == 0) {
+        return *this;
+    }
+
+    char decimals[NGX_INT64_LEN];
+    size_t size = 6;
+
+    ngx_sprintf(reinterpret_cast<u_char *>(decimals), "%06uL",
+                microseconds % kSecond);
+
+    while (decimals[size - 1] == '0') {
+        size--;
+    }
+
+    return *this << "." << std::string_view(decimals, size);
+}
+
+Text &Text::json_string(std::string_view text) noexcept
+{
+    char escaped[256 * kLongestEscape];
+
+    *this << "\"";
+
+    if (text.size() * kLongestEscape > sizeof(escaped)) {
+        text = text.substr(0, sizeof(escaped) / kLongestEscape);
+    }
+
+    std::string_view safe(
+        escaped, static_cast<size_t>(escape_json(text, escaped) - escaped));
+
+    /* no browser is ever to take it for markup, whatever type it believes in */
+    while (!safe.empty()) {
+        size_t plain = ngx_min(safe.find_first_of("<>&"), safe.size());
+
+        *this << safe.substr(0, plain);
+        safe.remove_prefix(plain);
+
+        if (!safe.empty()) {
+            *this << (safe[0] == '<'   ? "\\u003c"
+                      : safe[0] == '>' ? "\\u003e"
+                                       : "\\u0026");
+            safe.remove_prefix(1);
+        }
+    }
+
+    return *this << "\"";
+}
+
+ngx_chain_t *Text::chain(bool is_all) noexcept
+{
+    if (final_ != nullptr) {
+        final_->last_buf = is_all ? 1 : 0;
+        final_->last_in_chain = 1;
+    }
+
+    return first_;
+}
+
+}  // namespace sl

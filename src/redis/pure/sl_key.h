@@ -1,0 +1,51 @@
+/*
+ * Names of the sorted sets in Redis: PREFIX:ZONE:KEY.
+ *
+ * KEY comes from the client and may be anything. Two different sets of prefix,
+ * zone and key never share a name, whatever bytes they are made of:
+ *
+ *   - neither a prefix nor a zone's name has a ':' (configuration sees to
+ *     that), so the second ':' is where the zone ends, however many the key
+ *     contains;
+ *   - an ordinary key stands there as it is, readable in redis-cli;
+ *   - any other key (long, control characters, braces, a leading '#') stands
+ *     there as '#' and its SHA-256. Braces are among them because a Redis
+ *     Cluster takes what stands between the first two for the slot.
+ *
+ * On a cluster KEY stands in braces: all limits of one client are then in one
+ * slot, and can be decided about in one call.
+ */
+
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "store/pure/sl_zone_name.h"
+
+namespace sl {
+
+constexpr std::string_view kDefaultKeyPrefix = "rate_limit";
+constexpr size_t kMaxKeyPrefix = 64;
+constexpr size_t kMaxReadableKey = 128;
+
+struct RedisKey {
+    char data[kMaxKeyPrefix + 1 + kMaxZoneName + 3 + kMaxReadableKey];
+    size_t size;
+
+    std::string_view view() const noexcept { return {data, size}; }
+};
+
+/*
+ * As a zone's name: a brace would choose the slot in a cluster, a ':' look like
+ * another prefix and a zone, and a '*' or '?' mean something else in an ACL.
+ */
+bool is_key_prefix(std::string_view text) noexcept;
+
+enum class KeyStyle { kPlain, kInBraces };
+
+/* `prefix` must be a key prefix and `zone` a zone name, or empty. */
+RedisKey redis_key(std::string_view prefix, std::string_view zone,
+                   std::string_view key, KeyStyle style) noexcept;
+
+}  // namespace sl

@@ -1,0 +1,170 @@
+/*
+ * What the configuration says: read at start-up by config/, merged, and from
+ * then on only read.
+ */
+
+#pragma once
+
+#include "base/sl_nginx.h"
+#include "request/pure/sl_status_list.h"
+#include "store/sl_memory_store.h"
+#include "store/sl_shared_memory.h"
+#include "store/sl_store.h"
+
+namespace sl {
+
+struct Body;
+struct RedisSettings;
+
+/* Where in the configuration something stood. */
+struct Place {
+    ngx_str_t file;
+    ngx_uint_t line;
+};
+
+/* One `sliding_limit_redis` line. */
+struct NamedStore {
+    ngx_str_t name;
+    Store *store;
+    RedisSettings *settings;
+    Place place;
+};
+
+/* The name of a line without name=, and where limits without store= go. */
+constexpr std::string_view kDefaultStore = "default";
+
+/* Counts in this nginx itself; also where they go without a default. */
+constexpr std::string_view kMemoryStore = "memory";
+
+constexpr ngx_msec_t kLongestWindow = 31UL * 24 * 60 * 60 * 1000;
+
+constexpr int64_t kMaxVaries = -1;
+
+/* What all limits of one name share, and where that name stood first. */
+struct Zone {
+    ngx_str_t name;
+    ngx_msec_t window;
+    unsigned buckets; /* 0: algorithm=log */
+    int64_t max;      /* kMaxVaries: a variable says it, or lines differ */
+    ngx_str_t store_name;
+    Store *store; /* set when all is read */
+    Place place;
+
+    /* What it has counted may be taken back or forgotten before its time. */
+    bool is_revised;
+
+    /* Somewhere it stands beside another one. */
+    bool has_company;
+
+    ZoneMetrics *metrics; /* set when the memory is there; nullptr: none */
+};
+
+/* A whole number that stands there, or what a variable says. */
+struct Number {
+    int64_t fixed;
+    ngx_http_complex_value_t *variable; /* nullptr: fixed */
+};
+
+enum Phase : ngx_uint_t { kAccess = 1, kPrecontent = 2 };
+
+/* One `sliding_limit` line. */
+struct Limit {
+    Zone *zone;
+    Number max;
+    Number cost;
+    ngx_http_complex_value_t key;
+    ngx_http_complex_value_t *fallback;  /* nullptr: none */
+    ngx_http_complex_value_t *condition; /* if=; nullptr: none */
+    StatusList *count_status;            /* nullptr: all count */
+    ngx_uint_t phase;
+    bool counts_refused;
+    bool dry_run;
+
+    /*
+     * A refusal holds until the moment it names, and those after it change
+     * nothing: so it can be remembered instead of asking again.
+     */
+    bool refusals_last;
+};
+
+enum OnError : ngx_uint_t { kPass, kDeny, kLocal };
+/* How sliding_limit_metrics shows clients. */
+enum KeysShown : ngx_uint_t { kMaskedKeys = 1, kPlainKeys, kNoKeys };
+
+enum ResetFormat : ngx_uint_t { kDelta, kEpoch };
+
+/* A bit mask. */
+enum HeaderStyle : ngx_uint_t {
+    kNoHeaders = 1,
+    kXHeaders = 2,
+    kIetfHeaders = 4
+};
+
+struct MainConf {
+    ngx_array_t zones;  /* Zone * */
+    ngx_array_t stores; /* NamedStore */
+    ngx_array_t levels; /* ngx_array_t * of Limit: those that stand together */
+    size_t memory_size;
+
+    /* Set when all is read; nullptr if there are no limits to count in. */
+    SharedTable *table;
+    MemoryStore *memory;
+
+    /* Of sliding_limit_metrics: the Content-Security-Policy of its page. Empty:
+     * there is none. */
+    ngx_str_t page_policy;
+
+    /* Set when the memory is there; nullptr: there is not enough. */
+    Metrics *metrics;
+
+    /* Of this worker. */
+    WorkerMetrics *worker;
+
+    /* For the metrics: what the module was built with. */
+    std::string_view hiredis_version;
+    bool has_tls;
+};
+
+struct LocationConf {
+    /*
+     * Limit; nullptr: none of its own, so those of the level above.
+     * `sliding_limit off` is an empty array.
+     */
+    ngx_array_t *limits;
+
+    /* Phase, or'ed: those in which there is a limit to check. */
+    ngx_uint_t phases;
+
+    ngx_msec_t deny_cache; /* 0: off */
+    ngx_uint_t on_error;
+    ngx_uint_t status;
+    ngx_uint_t log_level;
+    ngx_uint_t reset;
+    ngx_uint_t headers;
+    ngx_uint_t ipv6_prefix;
+    ngx_flag_t dry_run;
+    const Body *body;
+
+    /* KeysShown, of sliding_limit_metrics here; 0: there is none. */
+    ngx_uint_t keys_shown;
+};
+
+inline MainConf *main_conf(ngx_conf_t *cf) noexcept
+{
+    return static_cast<MainConf *>(
+        ngx_http_conf_get_module_main_conf(cf, ngx_http_sliding_limit_module));
+}
+
+inline MainConf *main_conf(ngx_http_request_t *r) noexcept
+{
+    return static_cast<MainConf *>(
+        ngx_http_get_module_main_conf(r, ngx_http_sliding_limit_module));
+}
+
+inline LocationConf *location_conf(ngx_http_request_t *r) noexcept
+{
+    return static_cast<LocationConf *>(
+        ngx_http_get_module_loc_conf(r, ngx_http_sliding_limit_module));
+}
+
+}  // namespace sl

@@ -1,0 +1,151 @@
+#include "request/sl_limit_values.h"
+
+#include "base/pure/sl_escape.h"
+#include "base/pure/sl_number.h"
+
+namespace sl {
+
+namespace {
+
+bool evaluate(ngx_http_request_t *r, const ngx_http_complex_value_t &value,
+              ngx_str_t *text)
+{
+    auto *source = const_cast<ngx_http_complex_value_t *>(&value);
+
+    return ngx_http_complex_value(r, source, text) == NGX_OK;
+}
+
+/* Whoever can put a value there can put anything there. */
+void log_bad_number(ngx_http_request_t *r, const Limit &limit, const char *what,
+                    std::string_view value, const char *allowed)
+{
+    constexpr size_t kMostShown = 64;
+
+    char text[kMostShown * kLongestEscape];
+    char *end = escape_log(value.substr(0, kMostShown), text);
+    ngx_str_t shown = str({text, static_cast<size_t>(end - text)});
+
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                  "sliding_limit: %s of zone \"%V\" is \"%V%s\", must be %s; "
+                  "no request passes with it",
+                  what, &limit.zone->name, &shown,
+                  value.size() > kMostShown ? "..." : "", allowed);
+}
+
+bool read_condition(ngx_http_request_t *r, const Limit &limit, bool *holds)
+{
+    ngx_str_t text;
+
+    if (limit.condition == nullptr) {
+        *holds = true;
+        return true;
+    }
+
+    if (!evaluate(r, *limit.condition, &text)) {
+        return false;
+    }
+
+    *holds = text.len != 0 && view(text) != "0";
+    return true;
+}
+
+/* Empty if there is nobody to count. */
+bool read_key(ngx_http_request_t *r, const Limit &limit, ngx_str_t *key)
+{
+    if (!evaluate(r, limit.key, key)) {
+        return false;
+    }
+
+    return key->len != 0 || limit.fallback == nullptr
+           || evaluate(r, *limit.fallback, key);
+}
+
+bool read_max(ngx_http_request_t *r, const Limit &limit, Terms *terms)
+{
+    ngx_str_t text;
+
+    terms->max = limit.max.fixed;
+
+    if (limit.max.variable == nullptr) {
+        return true;
+    }
+
+    if (!evaluate(r, *limit.max.variable, &text)) {
+        return false;
+    }
+
+    if (text.len == 0 || view(text) == "unlimited") {
+        terms->apply = false;
+        return true;
+    }
+
+    terms->max = parse_count(view(text));
+
+    if (terms->max < 0) {
+        log_bad_number(r, limit, "max", view(text),
+                       "a whole number from 0 to 2147483647, \"unlimited\" or "
+                       "empty");
+        terms->max = 0;
+    }
+
+    return true;
+}
+
+bool read_cost(ngx_http_request_t *r, const Limit &limit, Terms *terms)
+{
+    ngx_str_t text;
+
+    terms->cost = limit.cost.fixed;
+
+    if (limit.cost.variable == nullptr) {
+        return true;
+    }
+
+    if (!evaluate(r, *limit.cost.variable, &text)) {
+        return false;
+    }
+
+    if (text.len == 0) {
+        return true;
+    }
+
+    terms->cost = parse_count(view(text));
+
+    if (terms->cost < 0) {
+        log_bad_number(r, limit, "cost", view(text),
+                       "a whole number from 0 to 2147483647, or empty for 1");
+        terms->cost = kLargestCount + 1;
+    }
+
+    return true;
+}
+
+}  // namespace
+
+bool read_terms(ngx_http_request_t *r, const Limit &limit,
+                Terms *terms) noexcept
+{
+    terms->apply = false;
+
+    if (!read_condition(r, limit, &terms->apply)) {
+        return false;
+    }
+
+    if (!terms->apply) {
+        return true;
+    }
+
+    if (!read_key(r, limit, &terms->key)) {
+        return false;
+    }
+
+    if (terms->key.len == 0) {
+        terms->apply = false;
+        return true;
+    }
+
+    return read_max(r, limit, terms)
+           && (!terms->apply || read_cost(r, limit, terms));
+}
+
+}  // namespace sl

@@ -1,0 +1,23 @@
+/* What a limit's line means for one request: its variables evaluated. */
+
+#pragma once
+
+#include "base/sl_nginx.h"
+#include "request/sl_conf.h"
+
+namespace sl {
+
+struct Terms {
+    /* If not, the request is exempt, and the rest means nothing. */
+    bool apply;
+
+    ngx_str_t key;
+    int64_t max;
+    int64_t cost;
+};
+
+/* False: out of memory, or a variable could not be evaluated. */
+bool read_terms(ngx_http_request_t *r, const Limit &limit,
+                Terms *terms) noexcept;
+
+}  // namespace sl

@@ -1,0 +1,56 @@
+/*
+ * Why a server is regarded as down, in words, for operators to see: in memory
+ * of a fixed size that all workers share. Whoever finds out writes it down.
+ */
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/pure/sl_process_lock.h"
+
+namespace sl {
+
+/* All zero: nothing is known of it. */
+struct Outage {
+    static constexpr size_t kMaxServer = 128;
+    static constexpr size_t kMaxReason = 256;
+
+    /* Which server of its store it is; empty: the only one. */
+    std::string_view server() const noexcept
+    {
+        return {server_text, server_size};
+    }
+
+    std::string_view reason() const noexcept
+    {
+        return {reason_text, reason_size};
+    }
+
+    /* How long it has lasted. */
+    int64_t for_ms;
+
+    char server_text[kMaxServer];
+    size_t server_size;
+    char reason_text[kMaxReason];
+    size_t reason_size;
+};
+
+class OutageNote {
+  public:
+    OutageNote() noexcept : lock_(), last_() { lock_.init(); }
+
+    /* What is too long is cut off. */
+    void write(std::string_view server, std::string_view reason) noexcept;
+
+    /* The last one; without words if it cannot be read now. */
+    Outage read() noexcept;
+
+  private:
+    ProcessLock lock_;
+    Outage last_;
+};
+
+}  // namespace sl

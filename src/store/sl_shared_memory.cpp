@@ -1,0 +1,273 @@
+#include "store/sl_shared_memory.h"
+
+#include <new>
+
+#include "base/sl_clock.h"
+#include "base/sl_random.h"
+
+namespace sl {
+
+namespace {
+
+/* That memory is short is logged this often at most, by each worker. */
+constexpr ngx_msec_t kReportEveryMs = 10000;
+
+/* A reload may add so many to those that there were at the start. */
+constexpr size_t kSpareZones = 16;
+constexpr size_t kSpareStores = 8;
+
+/* What metrics take of the memory at most. */
+constexpr size_t kShareOfMetrics = 4;
+
+ngx_slab_pool_t *pool_of(ngx_shm_zone_t *zone)
+{
+    return reinterpret_cast<ngx_slab_pool_t *>(zone->shm.addr);
+}
+
+}  // namespace
+
+/*
+ * The table, while nobody else has it. If a worker is killed in between, the
+ * master process releases the lock, and the table repairs itself.
+ */
+class SharedTable::Locked {
+  public:
+    explicit Locked(ngx_shm_zone_t *zone) noexcept
+        : mutex_(pool_of(zone)->mutex), table_(contents_of(zone).table)
+    {
+        ngx_shmtx_lock(&mutex_);
+    }
+
+    ~Locked() { ngx_shmtx_unlock(&mutex_); }
+
+    Locked(const Locked &) = delete;
+    Locked &operator=(const Locked &) = delete;
+
+    MemoryTable *operator->() noexcept { return &table_; }
+
+  private:
+    ngx_shmtx_t &mutex_;
+    MemoryTable table_;
+};
+
+SharedTable *SharedTable::create(ngx_conf_t *cf, size_t size,
+                                 const Measured &measured) noexcept
+{
+    ngx_str_t name = ngx_string("sliding_limit");
+    ngx_shm_zone_t *zone =
+        ngx_shared_memory_add(cf, &name, size, &ngx_http_sliding_limit_module);
+    void *memory = ngx_palloc(cf->pool, sizeof(SharedTable));
+
+    if (zone == nullptr || memory == nullptr) {
+        return nullptr;
+    }
+
+    auto *table = new (memory) SharedTable(zone, measured);
+
+    zone->init = init;
+    zone->data = table;
+
+    return table;
+}
+
+SharedTable::SharedTable(ngx_shm_zone_t *zone,
+                         const Measured &measured) noexcept
+    : zone_(zone), measured_(measured), reported_evictions_(0), reported_at_(0)
+{}
+
+size_t SharedTable::size_with_metrics(size_t zones, size_t stores) noexcept
+{
+    return kShareOfMetrics * Metrics::size_for(zones, stores);
+}
+
+const SharedTable::Contents &SharedTable::contents_of(
+    ngx_shm_zone_t *zone) noexcept
+{
+    return *static_cast<const Contents *>(pool_of(zone)->data);
+}
+
+Metrics *SharedTable::metrics() const noexcept
+{
+    return contents_of(zone_).metrics;
+}
+
+/* With places to spare, as far as they fit; nullptr if not even those needed
+ * do. */
+Metrics *SharedTable::make_metrics(ngx_slab_pool_t *pool) const noexcept
+{
+    size_t zones = measured_.zones + kSpareZones;
+    size_t stores = measured_.stores + kSpareStores;
+
+    auto is_too_large = [&] {
+        return size_with_metrics(zones, stores) > zone_->shm.size;
+    };
+
+    while (zones > measured_.zones && is_too_large()) {
+        zones--;
+    }
+
+    while (stores > measured_.stores && is_too_large()) {
+        stores--;
+    }
+
+    void *memory =
+        is_too_large()
+            ? nullptr
+            : ngx_slab_calloc(pool, Metrics::size_for(zones, stores));
+
+    if (memory == nullptr) {
+        return nullptr;
+    }
+
+    uint8_t secret[kSipHashKeySize];
+    random_bytes(secret, sizeof(secret));
+
+    return Metrics::format(memory, zones, stores, secret, ngx_time());
+}
+
+/* Called again after a reload, with the memory as it was. */
+ngx_int_t SharedTable::init(ngx_shm_zone_t *zone, void *) noexcept
+{
+    ngx_slab_pool_t *pool = pool_of(zone);
+
+    auto *shared = static_cast<SharedTable *>(zone->data);
+
+    if (pool->data != nullptr) {
+        return shared->has_what_is_shown(contents_of(zone));
+    }
+
+    auto *contents =
+        static_cast<Contents *>(ngx_slab_calloc(pool, sizeof(Contents)));
+
+    if (contents != nullptr) {
+        contents->metrics = shared->make_metrics(pool);
+    }
+
+    /* all pages that are left: nobody else takes any */
+    size_t size = pool->pfree * ngx_pagesize;
+    uint8_t secret[MemoryTable::kSecretSize];
+
+    if (contents != nullptr && size >= MemoryTable::kSmallestMemory) {
+        contents->table = ngx_slab_alloc(pool, size);
+    }
+
+    if (contents == nullptr || contents->table == nullptr) {
+        ngx_log_error(NGX_LOG_EMERG, zone->shm.log, 0,
+                      "sliding_limit: sliding_limit_memory of %uzk is too "
+                      "small for this system",
+                      zone->shm.size / 1024);
+        return NGX_ERROR;
+    }
+
+    random_bytes(secret, sizeof(secret));
+    MemoryTable::format(contents->table, size, secret);
+    pool->data = contents;
+
+    return shared->has_what_is_shown(*contents);
+}
+
+/* What began without metrics has no room for them until it begins anew. */
+ngx_int_t SharedTable::has_what_is_shown(
+    const Contents &contents) const noexcept
+{
+    if (contents.metrics != nullptr || !measured_.are_shown) {
+        return NGX_OK;
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, zone_->shm.log, 0,
+                  "sliding_limit: sliding_limit_metrics has no room in the "
+                  "memory that is in use; restart nginx, or change "
+                  "sliding_limit_memory from %uzk to more",
+                  zone_->shm.size / 1024);
+
+    return NGX_ERROR;
+}
+
+bool SharedTable::ask(const LimitQuery *limits, size_t count,
+                      LimitState *states, int64_t *time_us) noexcept
+{
+    uint64_t evictions;
+    Decided decided = ask_once(limits, count, states, time_us, &evictions);
+
+    while (decided == Decided::kNotYet) {
+        ngx_sched_yield();
+        decided = ask_once(limits, count, states, time_us, &evictions);
+    }
+
+    report(evictions, decided == Decided::kNoMemory);
+
+    return decided == Decided::kYes;
+}
+
+Decided SharedTable::ask_once(const LimitQuery *limits, size_t count,
+                              LimitState *states, int64_t *time_us,
+                              uint64_t *evictions) noexcept
+{
+    Locked table(zone_);
+
+    Decided decided =
+        table->ask(limits, count, monotonic_us(), states, time_us);
+
+    *evictions = table->stats().evictions;
+
+    return decided;
+}
+
+void SharedTable::take_back(const LimitQuery *limits, size_t count,
+                            int64_t time_us) noexcept
+{
+    Locked(zone_)->take_back(limits, count, time_us);
+}
+
+void SharedTable::remember(const LimitQuery &limit, const LimitState &state,
+                           int64_t asked_us) noexcept
+{
+    uint64_t evictions;
+
+    {
+        Locked table(zone_);
+
+        table->remember(limit, state, asked_us, monotonic_us());
+        evictions = table->stats().evictions;
+    }
+
+    report(evictions, false);
+}
+
+Recalled SharedTable::recall(const LimitQuery &limit, int64_t max_age_us,
+                             LimitState *state) noexcept
+{
+    return Locked(zone_)->recall(limit, monotonic_us(), max_age_us, state);
+}
+
+void SharedTable::forget(const LimitQuery &limit) noexcept
+{
+    Locked(zone_)->forget(limit);
+}
+
+TableStats SharedTable::stats() noexcept
+{
+    return Locked(zone_)->stats();
+}
+
+void SharedTable::report(uint64_t evictions, bool is_full) noexcept
+{
+    if (evictions == reported_evictions_ && !is_full) {
+        return;
+    }
+
+    if (reported_at_ != 0 && ngx_current_msec - reported_at_ < kReportEveryMs) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                  "sliding_limit: sliding_limit_memory of %uzk is too small: "
+                  "%uL clients have been forgotten early so far%s",
+                  zone_->shm.size / 1024, evictions,
+                  is_full ? ", and one could not be counted" : "");
+
+    reported_evictions_ = evictions;
+    reported_at_ = ngx_current_msec;
+}
+
+}  // namespace sl

@@ -1,0 +1,151 @@
+/*
+ * A store decides whether a request may pass its limits, and counts it if so.
+ *
+ * Redis is one; the rest of the module knows only this interface.
+ */
+
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "store/pure/sl_decision.h"
+#include "store/pure/sl_limit_query.h"
+#include "store/pure/sl_outage.h"
+#include "store/pure/sl_store_error.h"
+#include "store/pure/sl_store_metrics.h"
+
+namespace sl {
+
+/* Lives only during the call it is given to. */
+struct Query {
+    LimitQuery limits[kMaxLimits];
+    size_t count;
+
+    /* UUIDv7 of the request; empty if the store has no use for it. */
+    std::string_view id;
+
+    /* The key that the question begins with. What is taken back of it follows
+     * on the same way, so that nothing asked later overtakes it. */
+    std::string_view first_key;
+};
+
+struct Answer {
+    /* The store decided. If not, only `error` means something: why. */
+    bool known;
+    StoreError error;
+
+    static Answer none(StoreError why) noexcept
+    {
+        Answer answer;
+
+        answer.known = false;
+        answer.error = why;
+        answer.time_us = 0;
+
+        return answer;
+    }
+
+    /* When, by the store's clock; it belongs to what is taken back. */
+    int64_t time_us;
+
+    /* One per limit of the query, in its order. */
+    LimitState states[kMaxLimits];
+};
+
+/* Whoever asked and waits. */
+class AnswerReceiver {
+  public:
+    virtual void receive(const Answer &answer) noexcept = 0;
+
+  protected:
+    ~AnswerReceiver() = default;
+};
+
+/* A question under way. It belongs to the store. */
+class PendingQuestion {
+  public:
+    /*
+     * The asker is gone: it must not be called any more. What is provisional
+     * is taken back when the answer comes, unless it is to be kept.
+     */
+    virtual void abandon(bool keep_provisional) noexcept = 0;
+
+  protected:
+    ~PendingQuestion() = default;
+};
+
+/* Which limits of a request a store can decide about in one question. */
+enum class Together { kAll, kSameKey, kNone };
+
+class Store {
+  public:
+    virtual ~Store() = default;
+
+    /* For $sliding_limit_store. */
+    virtual std::string_view kind() const noexcept = 0;
+
+    /* Where it is, without passwords; empty: here. */
+    virtual std::string_view address() const noexcept { return {}; }
+
+    /* Of all its servers, those that are regarded as down. */
+    virtual unsigned breakers_open() const noexcept { return 0; }
+
+    /*
+     * One of them, and why: the next after `*place`, which is 0 to begin with.
+     * False: there are no more.
+     */
+    virtual bool next_outage(size_t *, Outage *) const noexcept
+    {
+        return false;
+    }
+
+    /* What workers count about it; see count_in(). */
+    StoreMetrics &metrics() const noexcept { return *metrics_; }
+
+    /* Before any worker starts. Without it, nobody will see what is counted. */
+    void count_in(StoreMetrics *metrics) noexcept { metrics_ = metrics; }
+    bool is_counted() const noexcept { return metrics_ != &unseen_; }
+
+    /* What it counts it marks with the request's id. */
+    virtual bool uses_ids() const noexcept { return false; }
+
+    /* May become less while it is asked. */
+    virtual Together decides_together() const noexcept
+    {
+        return Together::kAll;
+    }
+
+    /*
+     * Asks whether a request may pass. Returns nullptr with `*answer` filled
+     * in if that is known at once. Otherwise `receiver` gets the answer later,
+     * exactly once and within the store's timeout, unless it abandons the
+     * question first; never from inside this call.
+     */
+    virtual PendingQuestion *ask(const Query &query, AnswerReceiver &receiver,
+                                 Answer *answer) noexcept = 0;
+
+    /*
+     * Takes back what a query with these limits and this id has counted, and
+     * nothing else. Nobody waits for it, but what is asked later on sees it.
+     * kUncertain instead of the answer's time if there was no answer, and it
+     * may yet be counted; a store may be able to do so for some of them only.
+     */
+    static constexpr int64_t kUncertain = 0;
+    virtual void take_back(const Query &query, int64_t time_us) noexcept = 0;
+
+    /* A worker starts; may be called in a worker only. */
+    virtual void start() noexcept = 0;
+
+    /* A worker exits: answers what is pending and closes every connection. */
+    virtual void stop() noexcept = 0;
+
+  private:
+    static StoreMetrics unseen_;
+
+    StoreMetrics *metrics_ = &unseen_;
+};
+
+inline StoreMetrics Store::unseen_;
+
+}  // namespace sl
