@@ -7,6 +7,7 @@ use lib 't/lib';
 
 use SlidingLimit::Cluster qw(start_cluster);
 use SlidingLimit::Sentinels qw(start_sentinels);
+use SlidingLimit::Rights qw(rights);
 use SlidingLimit::Servers qw(get start_nginx start_redis wait_until);
 use Test::More;
 
@@ -14,9 +15,7 @@ my $SECRET = 'Hunter2Swordfish';
 my $TIMES = 'timeout=2s connect_timeout=3s';
 my $LONG = 'k' x 300;
 
-# What README.md says a user needs, but for where its keys are.
-my @RIGHTS = map { "+$_" } qw(evalsha script|load select time zrange zrangebyscore zremrangebyscore
-    zcard zscore zadd zincrby zrem unlink pexpire role cluster|nodes asking);
+my @RIGHTS = (rights(), qw(+role +cluster|nodes +asking));
 
 sub nginx_for {
     my ($redis, $times) = @_;

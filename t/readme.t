@@ -6,6 +6,7 @@ use warnings;
 use lib 't/lib';
 
 use File::Temp ();
+use SlidingLimit::Rights qw(acl_line rights);
 use SlidingLimit::Servers qw(get module nginx_binary start_nginx start_redis wait_until);
 use Test::More;
 use Time::HiRes qw(sleep);
@@ -85,10 +86,14 @@ for my $name ($parameters =~ /^    \{"(\w+=?)", offsetof/mg) {
     ok scalar(grep { /`$name/ } values %section), "$name is documented";
 }
 
+my $script = do { local (@ARGV, $/) = 'lua/sliding_window.lua'; <> };
+my %called = map { lc($_) => 1 } $script =~ /(?:redis\.p?|\b)call\('([A-Z]+)'/g;
+is join(' ', sort(rights())), join(' ', sort map { "+$_" } keys %called, qw(evalsha script|load select)),
+    'the ACL line has what the script calls, and no more';
+
 subtest 'the ACL line is enough' => sub {
-    my ($acl) = $readme =~ /^(ACL SETUSER nginx .*)$/m;
     my $redis = start_redis();
-    $redis->cli(split ' ', $acl);
+    $redis->cli(split ' ', acl_line());
     my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis redis://nginx:PASSWORD@127.0.0.1:' . $redis->port . '/1 timeout=10s;');
     location /log { sliding_limit zone=log max=2 window=1s key=a; empty_gif; }
     location /cost { sliding_limit zone=cost max=4 window=1s key=a cost=2; empty_gif; }

@@ -27,6 +27,46 @@ inline ngx_str_t str(std::string_view s) noexcept
     return {s.size(), reinterpret_cast<u_char *>(const_cast<char *>(s.data()))};
 }
 
+/* nginx's text is made of unsigned bytes, everybody else's is not. */
+inline char *chars(u_char *text) noexcept
+{
+    return reinterpret_cast<char *>(text);
+}
+
+inline u_char *bytes(char *text) noexcept
+{
+    return reinterpret_cast<u_char *>(text);
+}
+
+inline std::string_view view(u_char *begin, u_char *end) noexcept
+{
+    return {chars(begin), static_cast<size_t>(end - begin)};
+}
+
+/* What is in an array of nginx's: for (Zone *zone : elements<Zone *>(zones)) */
+template <typename T>
+struct Elements {
+    T *first;
+    size_t count;
+
+    T *begin() const noexcept { return first; }
+    T *end() const noexcept { return first + count; }
+    T &operator[](size_t i) const noexcept { return first[i]; }
+    size_t size() const noexcept { return count; }
+};
+
+template <typename T>
+Elements<T> elements(const ngx_array_t &array) noexcept
+{
+    return {static_cast<T *>(array.elts), array.nelts};
+}
+
+/* The words of the directive that is being read; its name is the first. */
+inline Elements<ngx_str_t> words_of(ngx_conf_t *cf) noexcept
+{
+    return elements<ngx_str_t>(*cf->args);
+}
+
 /* As of this turn of the event loop, since 1970. */
 inline uint64_t wall_clock_ms() noexcept
 {

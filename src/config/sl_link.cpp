@@ -29,7 +29,7 @@ bool use_memory(ngx_conf_t *cf, MainConf *mcf)
 {
     void *memory = ngx_palloc(cf->pool, sizeof(MemoryStore));
 
-    mcf->table = SharedTable::create(
+    mcf->table = SharedMemory::create(
         cf, mcf->memory_size,
         {mcf->zones.nelts, mcf->stores.nelts + 1, mcf->page_policy.len > 0});
 
@@ -46,7 +46,7 @@ bool use_memory(ngx_conf_t *cf, MainConf *mcf)
 bool has_room_for_metrics(ngx_conf_t *cf, const MainConf &mcf)
 {
     size_t least =
-        SharedTable::size_with_metrics(mcf.zones.nelts, mcf.stores.nelts + 1);
+        SharedMemory::size_with_metrics(mcf.zones.nelts, mcf.stores.nelts + 1);
 
     if (mcf.page_policy.len == 0 || mcf.memory_size >= least) {
         return true;

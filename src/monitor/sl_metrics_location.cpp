@@ -79,7 +79,7 @@ Format format_for(ngx_http_request_t *r)
 
 /* `type` and `text` as they are to be sent; the status. */
 ngx_uint_t write_format(ngx_http_request_t *r, Format format, ngx_str_t *type,
-                        Text &text)
+                        Output &text)
 {
     const MainConf &mcf = *main_conf(r);
 
@@ -137,7 +137,7 @@ ngx_int_t metrics_handler(ngx_http_request_t *r) noexcept
     }
 
     Format format = format_for(r);
-    Text text(r->pool);
+    Output text(r->pool);
     ngx_str_t type;
 
     r->headers_out.status = write_format(r, format, &type, text);

@@ -69,7 +69,7 @@ bool make_page_policy(ngx_conf_t *cf, ngx_str_t *policy) noexcept
     return true;
 }
 
-void write_page(Text &text) noexcept
+void write_page(Output &text) noexcept
 {
     size_t style = kPage.find(kStyleMark);
     size_t script = kPage.find(kScriptMark);

@@ -6,7 +6,7 @@
 
 namespace sl {
 
-void write_page(Text &text) noexcept;
+void write_page(Output &text) noexcept;
 
 /*
  * Its Content-Security-Policy: it runs the script and the style that came with

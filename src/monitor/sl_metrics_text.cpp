@@ -43,7 +43,7 @@ uint64_t beginning_of(const Outage &outage)
 /* One family: its help and type, and then its samples. */
 class Family {
   public:
-    Family(Text &text, std::string_view name, std::string_view type,
+    Family(Output &text, std::string_view name, std::string_view type,
            std::string_view help) noexcept
         : text_(text), name_(name)
     {
@@ -79,11 +79,11 @@ class Family {
     }
 
   private:
-    Text &text_;
+    Output &text_;
     std::string_view name_;
 };
 
-void write_zones(const MainConf &mcf, Text &text)
+void write_zones(const MainConf &mcf, Output &text)
 {
     {
         Family family(text, "zone_requests_total", "counter",
@@ -166,7 +166,7 @@ void write_zones(const MainConf &mcf, Text &text)
     }
 }
 
-void write_durations(const MainConf &mcf, Text &text)
+void write_durations(const MainConf &mcf, Output &text)
 {
     constexpr std::string_view kName =
         "nginx_sliding_limit_store_check_duration_seconds";
@@ -210,7 +210,7 @@ uint64_t down_since_us(const Store &store)
     return since;
 }
 
-void write_stores(const MainConf &mcf, Text &text)
+void write_stores(const MainConf &mcf, Output &text)
 {
     write_durations(mcf, text);
 
@@ -287,7 +287,7 @@ MemoryUse memory_use(const MainConf &mcf)
                      stats.free_cells * kCell, stats};
 }
 
-void write_memory(const MainConf &mcf, Text &text)
+void write_memory(const MainConf &mcf, Output &text)
 {
     MemoryUse use = memory_use(mcf);
 
@@ -315,9 +315,9 @@ void write_memory(const MainConf &mcf, Text &text)
 /* Members of an object or elements of an array, with commas between them. */
 class Commas {
   public:
-    explicit Commas(Text &text) noexcept : text_(text), is_first_(true) {}
+    explicit Commas(Output &text) noexcept : text_(text), is_first_(true) {}
 
-    Text &next() noexcept
+    Output &next() noexcept
     {
         if (!is_first_) {
             text_ << ",";
@@ -329,13 +329,13 @@ class Commas {
     }
 
   private:
-    Text &text_;
+    Output &text_;
     bool is_first_;
 };
 
 template <size_t N>
 void write_counters(const std::string_view (&names)[N],
-                    const Counter (&counters)[N], Text &text)
+                    const Counter (&counters)[N], Output &text)
 {
     Commas commas(text);
 
@@ -350,7 +350,7 @@ void write_counters(const std::string_view (&names)[N],
 
 template <typename History>
 void write_history(const History &history, const ZoneMetrics &metrics,
-                   Text &text)
+                   Output &text)
 {
     Period periods[History::kLength];
     size_t count =
@@ -372,7 +372,7 @@ void write_history(const History &history, const ZoneMetrics &metrics,
     text << "]";
 }
 
-void write_key(const TopClient &client, KeysShown keys, Text &text)
+void write_key(const TopClient &client, KeysShown keys, Output &text)
 {
     if (keys == kMaskedKeys) {
         char masked[kMaxMaskedKey];
@@ -394,7 +394,7 @@ void write_key(const TopClient &client, KeysShown keys, Text &text)
     text.json_string({shown, size});
 }
 
-void write_top(const ZoneMetrics::Top &top, KeysShown keys, Text &text)
+void write_top(const ZoneMetrics::Top &top, KeysShown keys, Output &text)
 {
     Commas commas(text);
 
@@ -419,7 +419,7 @@ void write_top(const ZoneMetrics::Top &top, KeysShown keys, Text &text)
 }
 
 void write_zone(const Zone &zone, ZoneMetrics &metrics, KeysShown keys,
-                Text &text)
+                Output &text)
 {
     text << "{\"name\":";
     text.json_string(view(zone.name)) << ",\"max\":";
@@ -456,7 +456,7 @@ void write_zone(const Zone &zone, ZoneMetrics &metrics, KeysShown keys,
     text << "}";
 }
 
-void write_outages(const Store &store, Text &text)
+void write_outages(const Store &store, Output &text)
 {
     Commas commas(text);
     size_t place = 0;
@@ -476,7 +476,7 @@ void write_outages(const Store &store, Text &text)
     text << "]";
 }
 
-void write_store(std::string_view name, const Store &store, Text &text)
+void write_store(std::string_view name, const Store &store, Output &text)
 {
     const StoreMetrics &metrics = store.metrics();
     const Durations &checks = metrics.checks;
@@ -518,7 +518,7 @@ std::string_view name_of(KeysShown keys)
 
 }  // namespace
 
-void write_prometheus(const MainConf &mcf, Text &text) noexcept
+void write_prometheus(const MainConf &mcf, Output &text) noexcept
 {
     text << "# HELP nginx_sliding_limit_build_info What is running here.\n"
             "# TYPE nginx_sliding_limit_build_info gauge\n"
@@ -541,7 +541,7 @@ void write_prometheus(const MainConf &mcf, Text &text) noexcept
     write_memory(mcf, text);
 }
 
-void write_json(const MainConf &mcf, KeysShown keys, Text &text) noexcept
+void write_json(const MainConf &mcf, KeysShown keys, Output &text) noexcept
 {
     ngx_str_t host{ngx_cycle->hostname.len, ngx_cycle->hostname.data};
 

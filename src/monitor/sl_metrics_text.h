@@ -7,7 +7,7 @@
 
 namespace sl {
 
-void write_prometheus(const MainConf &mcf, Text &text) noexcept;
-void write_json(const MainConf &mcf, KeysShown keys, Text &text) noexcept;
+void write_prometheus(const MainConf &mcf, Output &text) noexcept;
+void write_json(const MainConf &mcf, KeysShown keys, Output &text) noexcept;
 
 }  // namespace sl

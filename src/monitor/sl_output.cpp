@@ -10,12 +10,12 @@ constexpr size_t kBufferSize = 16 * 1024;
 
 }  // namespace
 
-Text::Text(ngx_pool_t *pool) noexcept
+Output::Output(ngx_pool_t *pool) noexcept
     : pool_(pool), first_(nullptr), next_(&first_), last_(nullptr),
       final_(nullptr), size_(0), is_complete_(true)
 {}
 
-ngx_buf_t *Text::add_buffer(ngx_buf_t *buffer) noexcept
+ngx_buf_t *Output::add_buffer(ngx_buf_t *buffer) noexcept
 {
     ngx_chain_t *link =
         buffer != nullptr ? ngx_alloc_chain_link(pool_) : nullptr;
@@ -34,7 +34,7 @@ ngx_buf_t *Text::add_buffer(ngx_buf_t *buffer) noexcept
     return buffer;
 }
 
-Text &Text::operator<<(std::string_view piece) noexcept
+Output &Output::operator<<(std::string_view piece) noexcept
 {
     while (!piece.empty()) {
         if (last_ == nullptr || last_->last == last_->end) {
@@ -56,7 +56,7 @@ Text &Text::operator<<(std::string_view piece) noexcept
     return *this;
 }
 
-Text &Text::operator<<(uint64_t number) noexcept
+Output &Output::operator<<(uint64_t number) noexcept
 {
     char text[NGX_INT64_LEN];
     auto *end = ngx_sprintf(reinterpret_cast<u_char *>(text), "%uL", number);
@@ -65,7 +65,7 @@ Text &Text::operator<<(uint64_t number) noexcept
                text, static_cast<size_t>(reinterpret_cast<char *>(end) - text));
 }
 
-Text &Text::operator<<(int64_t number) noexcept
+Output &Output::operator<<(int64_t number) noexcept
 {
     if (number < 0) {
         *this << "-";
@@ -75,7 +75,7 @@ Text &Text::operator<<(int64_t number) noexcept
                                 : static_cast<uint64_t>(number));
 }
 
-void Text::refer(std::string_view lasting) noexcept
+void Output::refer(std::string_view lasting) noexcept
 {
     auto *buffer =
         static_cast<ngx_buf_t *>(ngx_pcalloc(pool_, sizeof(ngx_buf_t)));
@@ -94,7 +94,7 @@ void Text::refer(std::string_view lasting) noexcept
     size_ += static_cast<off_t>(text.len);
 }
 
-Text &Text::seconds(uint64_t microseconds) noexcept
+Output &Output::seconds(uint64_t microseconds) noexcept
 {
     constexpr uint64_t kSecond = 1000000;
 
@@ -117,7 +117,7 @@ Text &Text::seconds(uint64_t microseconds) noexcept
     return *this << "." << std::string_view(decimals, size);
 }
 
-Text &Text::json_string(std::string_view text) noexcept
+Output &Output::json_string(std::string_view text) noexcept
 {
     char escaped[256 * kLongestEscape];
 
@@ -148,7 +148,7 @@ Text &Text::json_string(std::string_view text) noexcept
     return *this << "\"";
 }
 
-ngx_chain_t *Text::chain(bool is_all) noexcept
+ngx_chain_t *Output::chain(bool is_all) noexcept
 {
     if (final_ != nullptr) {
         final_->last_buf = is_all ? 1 : 0;

@@ -6,22 +6,22 @@
 
 namespace sl {
 
-class Text {
+class Output {
   public:
-    explicit Text(ngx_pool_t *pool) noexcept;
+    explicit Output(ngx_pool_t *pool) noexcept;
 
-    Text &operator<<(std::string_view piece) noexcept;
-    Text &operator<<(uint64_t number) noexcept;
-    Text &operator<<(int64_t number) noexcept;
+    Output &operator<<(std::string_view piece) noexcept;
+    Output &operator<<(uint64_t number) noexcept;
+    Output &operator<<(int64_t number) noexcept;
 
     /* Refers to what is never freed, instead of copying it. */
     void refer(std::string_view lasting) noexcept;
 
     /* With six decimals at most, and without needless ones. */
-    Text &seconds(uint64_t microseconds) noexcept;
+    Output &seconds(uint64_t microseconds) noexcept;
 
     /* In quotes, with whatever must not stand there escaped: markup, too. */
-    Text &json_string(std::string_view text) noexcept;
+    Output &json_string(std::string_view text) noexcept;
 
     /* False: out of memory, and something is missing. */
     bool is_complete() const noexcept { return is_complete_; }

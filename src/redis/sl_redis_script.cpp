@@ -11,6 +11,10 @@ constexpr std::string_view kText =
 #include "sl_script_text.inc"
     ;
 
+/* Redis refuses longer words of clients that have not logged in, and does not
+ * say that their password is wrong. */
+static_assert(kText.size() < 16384, "the script must be shorter");
+
 constexpr size_t kShaHexSize = 40;
 
 struct Sha {

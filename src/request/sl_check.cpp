@@ -363,7 +363,7 @@ bool Check::has_failed(const Store *store) const noexcept
  */
 bool Check::recall_refusals(int64_t max_age_us) noexcept
 {
-    SharedTable *table = main_conf(r_)->table;
+    SharedMemory *table = main_conf(r_)->table;
     Recalled recalled[kMaxLimits];
     LimitState states[kMaxLimits];
     bool is_refused = false;
@@ -530,7 +530,7 @@ void Check::accept(const Answer &answer, Store *from) noexcept
 
 void Check::remember(const AppliedLimit &answered) noexcept
 {
-    SharedTable *table = main_conf(r_)->table;
+    SharedMemory *table = main_conf(r_)->table;
 
     if (!answered.verdict.state.admits) {
         ZoneMetrics *metrics = answered.limit->zone->metrics;

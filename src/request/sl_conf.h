@@ -107,7 +107,7 @@ struct MainConf {
     size_t memory_size;
 
     /* Set when all is read; nullptr if there are no limits to count in. */
-    SharedTable *table;
+    SharedMemory *table;
     MemoryStore *memory;
 
     /* Of sliding_limit_metrics: the Content-Security-Policy of its page. Empty:

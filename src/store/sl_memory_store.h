@@ -12,7 +12,7 @@ namespace sl {
 
 class MemoryStore final : public Store {
   public:
-    explicit MemoryStore(SharedTable &table) noexcept : table_(table) {}
+    explicit MemoryStore(SharedMemory &table) noexcept : table_(table) {}
 
     std::string_view kind() const noexcept override { return "memory"; }
 
@@ -35,7 +35,7 @@ class MemoryStore final : public Store {
     void stop() noexcept override {}
 
   private:
-    SharedTable &table_;
+    SharedMemory &table_;
 };
 
 }  // namespace sl

@@ -30,7 +30,7 @@ ngx_slab_pool_t *pool_of(ngx_shm_zone_t *zone)
  * The table, while nobody else has it. If a worker is killed in between, the
  * master process releases the lock, and the table repairs itself.
  */
-class SharedTable::Locked {
+class SharedMemory::Locked {
   public:
     explicit Locked(ngx_shm_zone_t *zone) noexcept
         : mutex_(pool_of(zone)->mutex), table_(contents_of(zone).table)
@@ -50,19 +50,19 @@ class SharedTable::Locked {
     MemoryTable table_;
 };
 
-SharedTable *SharedTable::create(ngx_conf_t *cf, size_t size,
-                                 const Measured &measured) noexcept
+SharedMemory *SharedMemory::create(ngx_conf_t *cf, size_t size,
+                                   const Measured &measured) noexcept
 {
     ngx_str_t name = ngx_string("sliding_limit");
     ngx_shm_zone_t *zone =
         ngx_shared_memory_add(cf, &name, size, &ngx_http_sliding_limit_module);
-    void *memory = ngx_palloc(cf->pool, sizeof(SharedTable));
+    void *memory = ngx_palloc(cf->pool, sizeof(SharedMemory));
 
     if (zone == nullptr || memory == nullptr) {
         return nullptr;
     }
 
-    auto *table = new (memory) SharedTable(zone, measured);
+    auto *table = new (memory) SharedMemory(zone, measured);
 
     zone->init = init;
     zone->data = table;
@@ -70,30 +70,30 @@ SharedTable *SharedTable::create(ngx_conf_t *cf, size_t size,
     return table;
 }
 
-SharedTable::SharedTable(ngx_shm_zone_t *zone,
-                         const Measured &measured) noexcept
+SharedMemory::SharedMemory(ngx_shm_zone_t *zone,
+                           const Measured &measured) noexcept
     : zone_(zone), measured_(measured), reported_evictions_(0), reported_at_(0)
 {}
 
-size_t SharedTable::size_with_metrics(size_t zones, size_t stores) noexcept
+size_t SharedMemory::size_with_metrics(size_t zones, size_t stores) noexcept
 {
     return kShareOfMetrics * Metrics::size_for(zones, stores);
 }
 
-const SharedTable::Contents &SharedTable::contents_of(
+const SharedMemory::Contents &SharedMemory::contents_of(
     ngx_shm_zone_t *zone) noexcept
 {
     return *static_cast<const Contents *>(pool_of(zone)->data);
 }
 
-Metrics *SharedTable::metrics() const noexcept
+Metrics *SharedMemory::metrics() const noexcept
 {
     return contents_of(zone_).metrics;
 }
 
 /* With places to spare, as far as they fit; nullptr if not even those needed
  * do. */
-Metrics *SharedTable::make_metrics(ngx_slab_pool_t *pool) const noexcept
+Metrics *SharedMemory::make_metrics(ngx_slab_pool_t *pool) const noexcept
 {
     size_t zones = measured_.zones + kSpareZones;
     size_t stores = measured_.stores + kSpareStores;
@@ -126,11 +126,11 @@ Metrics *SharedTable::make_metrics(ngx_slab_pool_t *pool) const noexcept
 }
 
 /* Called again after a reload, with the memory as it was. */
-ngx_int_t SharedTable::init(ngx_shm_zone_t *zone, void *) noexcept
+ngx_int_t SharedMemory::init(ngx_shm_zone_t *zone, void *) noexcept
 {
     ngx_slab_pool_t *pool = pool_of(zone);
 
-    auto *shared = static_cast<SharedTable *>(zone->data);
+    auto *shared = static_cast<SharedMemory *>(zone->data);
 
     if (pool->data != nullptr) {
         return shared->has_what_is_shown(contents_of(zone));
@@ -167,7 +167,7 @@ ngx_int_t SharedTable::init(ngx_shm_zone_t *zone, void *) noexcept
 }
 
 /* What began without metrics has no room for them until it begins anew. */
-ngx_int_t SharedTable::has_what_is_shown(
+ngx_int_t SharedMemory::has_what_is_shown(
     const Contents &contents) const noexcept
 {
     if (contents.metrics != nullptr || !measured_.are_shown) {
@@ -183,8 +183,8 @@ ngx_int_t SharedTable::has_what_is_shown(
     return NGX_ERROR;
 }
 
-bool SharedTable::ask(const LimitQuery *limits, size_t count,
-                      LimitState *states, int64_t *time_us) noexcept
+bool SharedMemory::ask(const LimitQuery *limits, size_t count,
+                       LimitState *states, int64_t *time_us) noexcept
 {
     uint64_t evictions;
     Decided decided = ask_once(limits, count, states, time_us, &evictions);
@@ -199,9 +199,9 @@ bool SharedTable::ask(const LimitQuery *limits, size_t count,
     return decided == Decided::kYes;
 }
 
-Decided SharedTable::ask_once(const LimitQuery *limits, size_t count,
-                              LimitState *states, int64_t *time_us,
-                              uint64_t *evictions) noexcept
+Decided SharedMemory::ask_once(const LimitQuery *limits, size_t count,
+                               LimitState *states, int64_t *time_us,
+                               uint64_t *evictions) noexcept
 {
     Locked table(zone_);
 
@@ -213,14 +213,14 @@ Decided SharedTable::ask_once(const LimitQuery *limits, size_t count,
     return decided;
 }
 
-void SharedTable::take_back(const LimitQuery *limits, size_t count,
-                            int64_t time_us) noexcept
+void SharedMemory::take_back(const LimitQuery *limits, size_t count,
+                             int64_t time_us) noexcept
 {
     Locked(zone_)->take_back(limits, count, time_us);
 }
 
-void SharedTable::remember(const LimitQuery &limit, const LimitState &state,
-                           int64_t asked_us) noexcept
+void SharedMemory::remember(const LimitQuery &limit, const LimitState &state,
+                            int64_t asked_us) noexcept
 {
     uint64_t evictions;
 
@@ -234,23 +234,23 @@ void SharedTable::remember(const LimitQuery &limit, const LimitState &state,
     report(evictions, false);
 }
 
-Recalled SharedTable::recall(const LimitQuery &limit, int64_t max_age_us,
-                             LimitState *state) noexcept
+Recalled SharedMemory::recall(const LimitQuery &limit, int64_t max_age_us,
+                              LimitState *state) noexcept
 {
     return Locked(zone_)->recall(limit, monotonic_us(), max_age_us, state);
 }
 
-void SharedTable::forget(const LimitQuery &limit) noexcept
+void SharedMemory::forget(const LimitQuery &limit) noexcept
 {
     Locked(zone_)->forget(limit);
 }
 
-TableStats SharedTable::stats() noexcept
+TableStats SharedMemory::stats() noexcept
 {
     return Locked(zone_)->stats();
 }
 
-void SharedTable::report(uint64_t evictions, bool is_full) noexcept
+void SharedMemory::report(uint64_t evictions, bool is_full) noexcept
 {
     if (evictions == reported_evictions_ && !is_full) {
         return;

@@ -11,7 +11,7 @@
 
 namespace sl {
 
-class SharedTable {
+class SharedMemory {
   public:
     /* What there are metrics of, and whether somebody wants to see them. */
     struct Measured {
@@ -21,8 +21,8 @@ class SharedTable {
     };
 
     /* nullptr, with a message, if that cannot be. */
-    static SharedTable *create(ngx_conf_t *cf, size_t size,
-                               const Measured &measured) noexcept;
+    static SharedMemory *create(ngx_conf_t *cf, size_t size,
+                                const Measured &measured) noexcept;
 
     /* Least size with room for the metrics of so many. */
     static size_t size_with_metrics(size_t zones, size_t stores) noexcept;
@@ -52,7 +52,7 @@ class SharedTable {
         Metrics *metrics;
     };
 
-    SharedTable(ngx_shm_zone_t *zone, const Measured &measured) noexcept;
+    SharedMemory(ngx_shm_zone_t *zone, const Measured &measured) noexcept;
 
     Metrics *make_metrics(ngx_slab_pool_t *pool) const noexcept;
     ngx_int_t has_what_is_shown(const Contents &contents) const noexcept;
