@@ -59,7 +59,7 @@ $(BUILD)/unit/src/%.o: src/%.cpp $(PURE)
 	@mkdir -p $(@D)
 	$(CXX) $(UNIT_FLAGS) -c -o $@ $<
 
-$(BUILD)/unit/%: t/unit/%.cpp t/unit/unit.h $(patsubst %.cpp,$(BUILD)/unit/%.o,$(PURE_SOURCES))
+$(BUILD)/unit/%: t/unit/%.cpp $(wildcard t/unit/*.h t/unit/*/*.h) $(patsubst %.cpp,$(BUILD)/unit/%.o,$(PURE_SOURCES))
 	@mkdir -p $(@D)
 	$(CXX) $(UNIT_FLAGS) -o $@ $< $(filter %.o,$^) -lcmocka
 
@@ -131,7 +131,7 @@ docker-test: ## build the Docker image without a daemon, and try two of them on 
 	@scripts/docker-test
 
 CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h src/*/pure/*.cpp src/*/pure/*.h \
-                        bench/*.cpp t/unit/*/*.cpp t/unit/*.h \
+                        bench/*.cpp t/unit/*/*.cpp t/unit/*/*.h t/unit/*.h \
                         t/model/*.cpp t/model/*.h t/modules/*.c)
 
 # the texts of the script and the page are generated: cppcheck would stumble over them

@@ -1,20 +1,24 @@
 /*
  * Counts in a piece of memory that several processes share: the embedded
  * store without locks, clocks or nginx. Whoever calls holds a lock and brings
- * the time.
+ * the time. Besides, the table keeps other stores' refusals in mind.
  *
  * Decisions are those of lua/sliding_window.lua: the same limits, asked in the
  * same order at the same times, are answered alike.
  *
- * Besides it keeps refusals by other stores in mind.
+ * The table is made of these parts:
  *
- * The memory is cells of 64 bytes. A key takes one, and its counted requests
- * blocks of one cell each: seven requests, or three where they cost something
- * else than 1. A refusal to remember takes a key and a block, too. Positions
- * are cell numbers, so the memory may lie elsewhere in every process.
+ *   sl_memory_cells     the memory: 64 bytes for a key or a block, and the time
+ *   sl_memory_chain     the blocks of a key: what is counted, oldest first
+ *   sl_memory_lists     which keys nobody has asked about for longest
+ *   sl_memory_keys      finds keys, adds them, and removes them to make room
+ *   sl_memory_refusals  what other stores have said
+ *   sl_memory_recovery  makes the table whole after a process was killed
+ *   sl_stamp.h          when requests and buckets leave a window
  *
- * Time is the table's own: it goes with the clock that callers bring, but not
- * back with it.
+ * A key takes a cell, and its counted requests take blocks of one cell each:
+ * seven requests, or three where they cost something else than 1. A refusal to
+ * remember takes a key and a block, too.
  *
  * While somebody holds the lock everybody else waits. So no call does more than
  * this, whatever a client has done before:
@@ -31,11 +35,6 @@
  *   rebuild            all of the memory, once after a process was killed
  *
  * for each limit of a request, of which there are kMaxLimits at most.
- *
- * A process may be killed in the middle of a change. Whoever comes next is
- * told by the mark it left (see Change), and everything is rebuilt from the
- * keys and their blocks: what was being counted is counted or not, all else
- * stays.
  */
 
 #pragma once
@@ -45,16 +44,15 @@
 
 #include "store/pure/sl_decision.h"
 #include "store/pure/sl_limit_query.h"
+#include "store/pure/sl_memory_cells.h"
+#include "store/pure/sl_memory_refusals.h"
 
 namespace sl {
-
-/* For MemoryTable::recall(): as long as it lasts. */
-constexpr int64_t kAnyAge = INT64_MAX;
 
 enum class Decided {
     kYes,
 
-    /* There is none left to count it in. */
+    /* There is no memory left to count the request in. */
     kNoMemory,
 
     /*
@@ -64,8 +62,6 @@ enum class Decided {
      */
     kNotYet,
 };
-
-enum class Recalled { kNothing, kRefusal, kAskAgain };
 
 struct TableStats {
     uint64_t cells; /* in all */
@@ -82,18 +78,21 @@ struct TableStats {
 class MemoryTable {
   public:
     static constexpr size_t kSmallestMemory = 32 * 1024;
-    static constexpr size_t kCellSize = 64;
-    static constexpr size_t kSecretSize = 16;
+    static constexpr size_t kCellSize = sl::kCellSize;
+    static constexpr size_t kSecretSize = kSipHashKeySize;
 
     /*
      * Makes a table of `size` bytes, at least kSmallestMemory, aligned to 64.
      * The secret keeps clients from choosing keys that collide.
      */
     static void format(void *memory, size_t size,
-                       const uint8_t (&secret)[kSecretSize]) noexcept;
+                       const uint8_t (&secret)[kSecretSize]) noexcept
+    {
+        Cells::format(memory, size, secret);
+    }
 
     /* A table that has been formatted, perhaps by another process. */
-    explicit MemoryTable(void *memory) noexcept;
+    explicit MemoryTable(void *memory) noexcept : cells_(memory) {}
 
     /*
      * Decides about a request, and counts it. `*time_us` and the places in
@@ -106,26 +105,23 @@ class MemoryTable {
     void take_back(const LimitQuery *limits, size_t count,
                    int64_t time_us) noexcept;
 
-    /*
-     * Keeps in mind that another store, asked at `asked_us`, refused. It named
-     * the moment before which it will not admit such a request, one of the
-     * same key, cost and max; whatever it counts until then only moves that
-     * moment further away. Where nothing is ever taken back, it need not be
-     * asked again until then.
-     */
+    /* See Refusals. */
     void remember(const LimitQuery &limit, const LimitState &state,
-                  int64_t asked_us, int64_t clock_us) noexcept;
+                  int64_t asked_us, int64_t clock_us) noexcept
+    {
+        Refusals(cells_).remember(limit, state, asked_us, clock_us);
+    }
 
-    /*
-     * Whether such a refusal is known; if so, `state` is what the store would
-     * say, used as of then. If nobody has asked the store for max_age_us, the
-     * caller is told to, while for others it goes on being known.
-     */
     Recalled recall(const LimitQuery &limit, int64_t clock_us,
-                    int64_t max_age_us, LimitState *state) noexcept;
+                    int64_t max_age_us, LimitState *state) noexcept
+    {
+        return Refusals(cells_).recall(limit, clock_us, max_age_us, state);
+    }
 
-    /* The store has admitted such a request, against expectation. */
-    void forget(const LimitQuery &limit) noexcept;
+    void forget(const LimitQuery &limit) noexcept
+    {
+        Refusals(cells_).forget(limit);
+    }
 
     TableStats stats() const noexcept;
 
@@ -133,70 +129,7 @@ class MemoryTable {
     void leave_half_done() noexcept;
 
   private:
-    using CellNumber = uint32_t;
-
-    struct Header;
-    struct Key;
-    struct Refusal;
-    struct Block;
-    struct Name;
-    struct Entry;
-    struct Asked;
-    class Change;
-    class Cursor;
-
-    static size_t header_cells() noexcept;
-    Header &header() const noexcept;
-    CellNumber *slots() const noexcept;
-    CellNumber &slot_of(const Name &name) const noexcept;
-    Key &key_at(CellNumber number) const noexcept;
-    Block &block_at(CellNumber number) const noexcept;
-
-    bool read(const LimitQuery &limit, Asked *asked) noexcept;
-    void count(const LimitQuery &limit, Asked *asked) noexcept;
-    int64_t leaves(const LimitQuery &limit, const Asked &asked,
-                   int64_t amount) const noexcept;
-
-    int64_t time_at(int64_t clock_us) noexcept;
-    void append(Key &key, int64_t stamp, int64_t cost, bool is_bucket) noexcept;
-    static Entry last_entry(const Key &key) noexcept;
-    int64_t stamp_at(Entry entry) const noexcept;
-    bool drop_front(Key &key, int64_t last_expired) noexcept;
-    int64_t drop_surplus(Key &key, int64_t max) noexcept;
-    Entry find_entry(CellNumber number, uint64_t place,
-                     int64_t stamp) const noexcept;
-    Entry find_bucket(CellNumber number, int64_t stamp) const noexcept;
-    void take_back(Key &key, Entry entry, int64_t cost) noexcept;
-    void remove_block(Key &key, CellNumber number) noexcept;
-
-    enum class NameOf : uint8_t { kCounted, kRefused, kRefusal };
-
-    Name name_of(const LimitQuery &limit, NameOf what) const noexcept;
-    CellNumber find(const Name &name) const noexcept;
-    CellNumber add_refusal(const Name &name, int64_t lasts) noexcept;
-    CellNumber add_key(const Name &name, int64_t window_us) noexcept;
-    void remove_key(CellNumber number) noexcept;
-    void touch(CellNumber number) noexcept;
-    void move_to(CellNumber number, unsigned list) noexcept;
-    void link_newest(CellNumber number) noexcept;
-    void unlink(CellNumber number) noexcept;
-
-    CellNumber take_cell() noexcept;
-    void give_cell(CellNumber number) noexcept;
-    void give_cells(CellNumber first, CellNumber last, uint32_t count) noexcept;
-    void give_chain(Key &key) noexcept;
-    static bool is_asked(CellNumber number, const Asked *asked,
-                         size_t count) noexcept;
-    bool make_room(uint32_t cells, const Asked *asked, size_t count) noexcept;
-    void expire_idle(unsigned list) noexcept;
-    bool is_expired(CellNumber number) const noexcept;
-    bool goes_before(CellNumber a, CellNumber b) const noexcept;
-
-    void recover() noexcept;
-    void recover_key(CellNumber number) noexcept;
-    void unmark_reached() noexcept;
-
-    uint8_t *memory_;
+    Cells cells_;
 };
 
 }  // namespace sl

@@ -1,0 +1,53 @@
+/*
+ * A process may be killed in the middle of a change of a MemoryTable. Whoever
+ * comes next is told so by the mark that was left, and rebuilds the table: what
+ * was being counted is counted or not, all other counts stay. Refusals by other
+ * stores are forgotten.
+ *
+ * Invariant that every change keeps between any two of its writes: what can be
+ * reached from a cell with the tag of a key, through its first block and their
+ * `next`, is what the key counts, and each such block is whole but for entries
+ * that are not written yet, which have the stamp 0. Free lists, the hash table,
+ * lists of idleness, `earlier`, sums and numbers may be wrong: they are made
+ * anew.
+ */
+
+#pragma once
+
+#include <atomic>
+
+#include "store/pure/sl_memory_cells.h"
+
+namespace sl {
+
+/* Makes the table whole again; if this process is killed, too, the next one
+ * does. */
+void rebuild(Cells cells) noexcept;
+
+/* Leaves a mark in the table while something is being changed. */
+class Change {
+  public:
+    explicit Change(Cells cells) noexcept : header_(cells.header())
+    {
+        if (header_.in_change.load(std::memory_order_acquire)) {
+            rebuild(cells);
+        }
+
+        header_.in_change.store(1, std::memory_order_relaxed);
+        in_this_order();
+    }
+
+    ~Change()
+    {
+        in_this_order();
+        header_.in_change.store(0, std::memory_order_release);
+    }
+
+    Change(const Change &) = delete;
+    Change &operator=(const Change &) = delete;
+
+  private:
+    TableHeader &header_;
+};
+
+}  // namespace sl
