@@ -73,7 +73,7 @@ void find_metrics(MainConf *mcf, ngx_log_t *log) noexcept
 void enter_metrics(MainConf *mcf) noexcept
 {
     WorkerMetrics *worker =
-        mcf->metrics != nullptr ? mcf->metrics->enter(ngx_pid) : nullptr;
+        mcf->metrics != nullptr ? mcf->metrics->enter() : nullptr;
 
     if (worker != nullptr) {
         mcf->worker = worker;
@@ -83,7 +83,8 @@ void enter_metrics(MainConf *mcf) noexcept
 void leave_metrics(MainConf *mcf) noexcept
 {
     if (mcf->worker != &unseen_worker) {
-        Metrics::leave(mcf->worker);
+        mcf->worker->leave();
+        mcf->worker = &unseen_worker;
     }
 }
 

@@ -1,19 +1,10 @@
 #include "base/pure/sl_escape.h"
 
-#include <cstring>
+#include "base/pure/sl_words.h"
 
 namespace sl {
 
 namespace {
-
-constexpr char kHex[] = "0123456789abcdef";
-
-char *append(char *to, std::string_view text)
-{
-    memcpy(to, text.data(), text.size());
-
-    return to + text.size();
-}
 
 /*
  * Length of the UTF-8 character that `text` begins with; 0 if it does not
@@ -78,9 +69,7 @@ char *escape_json(std::string_view text, char *to) noexcept
             *to++ = static_cast<char>(ch);
 
         } else if (ch < 0x20 || ch == 0x7f) {
-            to = append(to, "\\u00");
-            *to++ = kHex[ch >> 4];
-            *to++ = kHex[ch & 15];
+            to = append_hex(append(to, "\\u00"), ch);
 
         } else if (length == 0) {
             to = append(to, "\\ufffd");
@@ -133,9 +122,7 @@ char *escape_log(std::string_view text, char *to) noexcept
             continue;
         }
 
-        to = append(to, "\\x");
-        *to++ = kHex[ch >> 4];
-        *to++ = kHex[ch & 15];
+        to = append_hex(append(to, "\\x"), ch);
     }
 
     return to;
@@ -147,7 +134,7 @@ size_t mask_secrets(std::string_view text,
 {
     size_t size = 0;
 
-    /* how much of a secret begins here */
+    /* the size of the longest secret that the rest of the text begins with */
     auto secret_size = [&] {
         size_t longest = 0;
 

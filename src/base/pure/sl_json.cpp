@@ -2,11 +2,14 @@
 
 #include <cstddef>
 
+#include "base/pure/sl_words.h"
+
 namespace sl {
 
 namespace {
 
-/* Nobody nests deeper by hand; the reader calls itself. */
+/* The reader calls itself for what is nested, and nobody nests deeper by hand.
+ */
 constexpr unsigned kDeepest = 64;
 
 size_t count_digits(std::string_view text)
@@ -18,12 +21,6 @@ size_t count_digits(std::string_view text)
     }
 
     return n;
-}
-
-bool is_hex(char ch)
-{
-    return (ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'f')
-           || (ch >= 'A' && ch <= 'F');
 }
 
 /* Each function reads what it is named after, and says whether it was there. */
@@ -131,7 +128,7 @@ class JsonReader {
         return word("\"");
     }
 
-    /* All but its last character. */
+    /* Reads an escape sequence but for its last character. */
     bool escape()
     {
         rest_.remove_prefix(1);
@@ -146,7 +143,7 @@ class JsonReader {
         }
 
         for (size_t i = 1; i <= 4; i++) {
-            if (i >= rest_.size() || !is_hex(rest_[i])) {
+            if (i >= rest_.size() || hex_digit(rest_[i]) < 0) {
                 return false;
             }
         }

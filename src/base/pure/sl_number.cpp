@@ -1,26 +1,19 @@
 #include "base/pure/sl_number.h"
 
 #include <charconv>
+#include <system_error>
 
 namespace sl {
 
 int64_t parse_count(std::string_view text) noexcept
 {
-    int64_t n = 0;
+    const char *end = text.data() + text.size();
+    uint32_t number;
+    auto [read_to, error] = std::from_chars(text.data(), end, number);
 
-    for (char ch : text) {
-        if (ch < '0' || ch > '9') {
-            return -1;
-        }
-
-        n = n * 10 + (ch - '0');
-
-        if (n > kLargestCount) {
-            return -1;
-        }
-    }
-
-    return text.empty() ? -1 : n;
+    return error == std::errc() && read_to == end && number <= kLargestCount
+               ? int64_t{number}
+               : -1;
 }
 
 char *write_number(char *to, int64_t number) noexcept

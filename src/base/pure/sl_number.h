@@ -8,13 +8,14 @@
 
 namespace sl {
 
-/* The largest max and cost. */
+/* The largest max and the largest cost that a limit can have. */
 constexpr int64_t kLargestCount = 2147483647;
 
-/* Digits and nothing else, from 0 to kLargestCount; -1 if it is not that. */
+/* The number that `text` is: digits and nothing else, from 0 to kLargestCount.
+ * -1 if it is something else. */
 int64_t parse_count(std::string_view text) noexcept;
 
-/* Writes it out, and returns where it ended; at most kMaxDigits. */
+/* Writes a number, of at most kMaxDigits characters; returns the end of it. */
 constexpr size_t kMaxDigits = 20;
 char *write_number(char *to, int64_t number) noexcept;
 

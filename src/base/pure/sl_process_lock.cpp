@@ -7,8 +7,8 @@ namespace sl {
 
 namespace {
 
-/* Some ten milliseconds in all: who was preempted with the lock is back by
- * then. */
+/* Some ten milliseconds in all: a process that was preempted with the lock is
+ * back by then. */
 constexpr int kSpins = 100;
 constexpr int kYields = 1000;
 
@@ -29,7 +29,7 @@ bool ProcessLock::try_lock() noexcept
 {
     int error = pthread_mutex_trylock(&mutex_);
 
-    /* whatever it protects can do with what the dead one has left */
+    /* what the lock protects can do with what a dead process has left */
     return error == 0
            || (error == EOWNERDEAD && pthread_mutex_consistent(&mutex_) == 0);
 }

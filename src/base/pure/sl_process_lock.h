@@ -1,4 +1,12 @@
-/* A lock in shared memory that outlives whoever holds it. */
+/*
+ * A lock in shared memory that does not outlive whoever holds it: if the
+ * process dies, nobody holds the lock. It is the kernel that knows whether it
+ * has died: its number may have been given to another process since.
+ *
+ * The lock belongs to the thread that took it. A child that is forked does not
+ * hold it, and cannot release it. The memory must stay where it is for as long
+ * as the lock is held.
+ */
 
 #pragma once
 
@@ -6,22 +14,20 @@
 
 namespace sl {
 
-/*
- * Held by a process; if that dies, by nobody. It is the kernel that knows
- * whether it has died: its number may have been given to another since.
- */
 class ProcessLock {
   public:
-    /* Where no other process is yet. */
+    /* To be called where no other process is yet. */
     void init() noexcept;
 
     /* False if it cannot be had within a reasonable time. */
     bool lock() noexcept;
+
+    /* False if somebody holds it: another process, or this one. */
+    bool try_lock() noexcept;
+
     void unlock() noexcept { pthread_mutex_unlock(&mutex_); }
 
   private:
-    bool try_lock() noexcept;
-
     pthread_mutex_t mutex_;
 };
 

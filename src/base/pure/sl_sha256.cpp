@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/pure/sl_words.h"
+
 namespace sl {
 
 namespace {
@@ -120,8 +122,8 @@ void sha256_hex(const void *data, size_t size, char *hex) noexcept
 
     sha256(data, size, digest);
 
-    for (size_t i = 0; i < kSha256HexSize; i++) {
-        hex[i] = "0123456789abcdef"[digest[i / 2] >> (4 - i % 2 * 4) & 0xf];
+    for (uint8_t byte : digest) {
+        hex = append_hex(hex, byte);
     }
 }
 

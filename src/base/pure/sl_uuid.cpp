@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/pure/sl_words.h"
+
 namespace sl {
 
 void uuid_v7(uint64_t unix_ms, const uint8_t random[kUuidRandomBytes],
@@ -22,8 +24,7 @@ void uuid_v7(uint64_t unix_ms, const uint8_t random[kUuidRandomBytes],
             *text++ = '-';
         }
 
-        *text++ = "0123456789abcdef"[bytes[i] >> 4];
-        *text++ = "0123456789abcdef"[bytes[i] & 0xf];
+        text = append_hex(text, bytes[i]);
     }
 }
 

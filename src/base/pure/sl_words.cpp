@@ -17,6 +17,17 @@ bool is_letter_or_digit(char ch) noexcept
            || (ch >= '0' && ch <= '9');
 }
 
+int hex_digit(char ch) noexcept
+{
+    if (ch >= '0' && ch <= '9') {
+        return ch - '0';
+    }
+
+    ch = to_lower(ch);
+
+    return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
+
 bool is_same_word(std::string_view a, std::string_view b) noexcept
 {
     return std::equal(

@@ -1,8 +1,5 @@
 #include "metrics/pure/sl_metrics.h"
 
-#include <errno.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <new>
 
@@ -19,11 +16,6 @@ constexpr int64_t kTellEveryMs = 10000;
 int64_t idle_ms(int64_t window_ms)
 {
     return std::max(kIdleMs, 2 * window_ms);
-}
-
-bool is_alive(int pid)
-{
-    return kill(pid, 0) == 0 || errno != ESRCH;
 }
 
 size_t rounded(size_t size)
@@ -141,6 +133,34 @@ void ZoneMetrics::read_top(int64_t now_ms, int64_t window_ms, Top *clients,
     top_lock_.unlock();
 }
 
+bool WorkerMetrics::enter() noexcept
+{
+    if (!life_.try_lock()) {
+        return false;
+    }
+
+    checks_in_flight = 0;
+
+    return true;
+}
+
+void WorkerMetrics::leave() noexcept
+{
+    checks_in_flight = 0;
+    life_.unlock();
+}
+
+int64_t WorkerMetrics::checks_of_the_living() noexcept
+{
+    /* most places have none, and need not be tried; if this one can be had, the
+     * worker is dead, and has left what it counted */
+    if (checks_in_flight.load() != 0 && enter()) {
+        leave();
+    }
+
+    return checks_in_flight.load();
+}
+
 size_t Metrics::size_for(size_t zones, size_t stores) noexcept
 {
     return rounded(sizeof(Metrics)) + zones * sizeof(ZonePlace)
@@ -160,6 +180,10 @@ Metrics *Metrics::format(void *memory, size_t zones, size_t stores,
 
     for (size_t i = 0; i < zones; i++) {
         metrics->zones()[i].data.init();
+    }
+
+    for (WorkerMetrics &worker : metrics->workers_) {
+        worker.init();
     }
 
     return metrics;
@@ -212,15 +236,10 @@ StoreMetrics *Metrics::store(std::string_view name) noexcept
     return find(stores(), store_count_, name);
 }
 
-WorkerMetrics *Metrics::enter(int pid) noexcept
+WorkerMetrics *Metrics::enter() noexcept
 {
     for (WorkerMetrics &worker : workers_) {
-        int owner = worker.pid.load();
-
-        if ((owner == 0 || owner == pid || !is_alive(owner))
-            && worker.pid.compare_exchange_strong(owner, pid))
-        {
-            worker.checks_in_flight = 0;
+        if (worker.enter()) {
             return &worker;
         }
     }
@@ -228,22 +247,12 @@ WorkerMetrics *Metrics::enter(int pid) noexcept
     return nullptr;
 }
 
-void Metrics::leave(WorkerMetrics *worker) noexcept
-{
-    worker->checks_in_flight = 0;
-    worker->pid = 0;
-}
-
-int64_t Metrics::checks_in_flight() const noexcept
+int64_t Metrics::checks_in_flight() noexcept
 {
     int64_t sum = 0;
 
-    for (const WorkerMetrics &worker : workers_) {
-        int pid = worker.pid.load();
-
-        if (pid != 0 && is_alive(pid)) {
-            sum += worker.checks_in_flight.load();
-        }
+    for (WorkerMetrics &worker : workers_) {
+        sum += worker.checks_of_the_living();
     }
 
     return sum;

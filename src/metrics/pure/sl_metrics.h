@@ -119,10 +119,25 @@ class ZoneMetrics {
     TopList top_rejected_;
 };
 
-/* What a worker does now; it is gone with the worker. */
-struct WorkerMetrics {
-    std::atomic<int> pid; /* 0: the place is free */
+/*
+ * A worker's place, and what it does now. The place is held by a lock that its
+ * worker keeps for its life, so that the kernel knows whether it lives.
+ */
+class WorkerMetrics {
+  public:
+    void init() noexcept { life_.init(); }
+
+    /* False if a living worker has this place. */
+    bool enter() noexcept;
+    void leave() noexcept;
+
+    /* 0 if the worker is dead. */
+    int64_t checks_of_the_living() noexcept;
+
     std::atomic<int64_t> checks_in_flight;
+
+  private:
+    ProcessLock life_;
 };
 
 class Metrics {
@@ -139,11 +154,15 @@ class Metrics {
     ZoneMetrics *zone(std::string_view name) noexcept;
     StoreMetrics *store(std::string_view name) noexcept;
 
-    /* For the process itself, and until leave(). */
-    WorkerMetrics *enter(int pid) noexcept;
-    static void leave(WorkerMetrics *worker) noexcept;
+    /*
+     * A place for the process that calls, until it dies or leaves it; nullptr
+     * if there is none. To be called by the worker itself, because a child that
+     * is forked does not keep it.
+     */
+    WorkerMetrics *enter() noexcept;
 
-    int64_t checks_in_flight() const noexcept;
+    /* Of all workers that live. */
+    int64_t checks_in_flight() noexcept;
 
     uint64_t hash_of(std::string_view key) const noexcept;
 
@@ -151,7 +170,9 @@ class Metrics {
     int64_t since_s() const noexcept { return since_s_; }
 
   private:
-    static constexpr size_t kWorkers = 256;
+    /* As many processes as nginx can have, with those that a reload replaces.
+     */
+    static constexpr size_t kWorkers = 1024;
 
     struct Name {
         char text[kMaxZoneName];

@@ -1,7 +1,8 @@
 #include "metrics/pure/sl_top_list.h"
 
 #include <algorithm>
-#include <cstdio>
+
+#include "base/pure/sl_words.h"
 
 namespace sl {
 
@@ -173,11 +174,11 @@ void told(TopClient *client) noexcept
 
 void mark_key(const TopClient &client, char *to) noexcept
 {
-    char text[kKeyMark + 1];
+    to = append(to, "...#");
 
-    std::snprintf(text, sizeof(text), "...#%08x",
-                  static_cast<uint32_t>(client.hash >> 32));
-    std::copy(text, text + kKeyMark, to);
+    for (int shift = 56; shift >= 32; shift -= 8) {
+        to = append_hex(to, static_cast<uint8_t>(client.hash >> shift));
+    }
 }
 
 size_t mask_key(const TopClient &client, char (&to)[kMaxMaskedKey]) noexcept
@@ -192,8 +193,7 @@ size_t mask_key(const TopClient &client, char (&to)[kMaxMaskedKey]) noexcept
         shown--;
     }
 
-    key.copy(to, shown);
-    mark_key(client, to + shown);
+    mark_key(client, append(to, key.substr(0, shown)));
 
     return shown + kKeyMark;
 }

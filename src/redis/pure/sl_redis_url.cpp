@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/pure/sl_words.h"
+
 namespace sl {
 
 namespace {
@@ -42,17 +44,6 @@ std::string_view take_part(std::string_view *text)
     text->remove_prefix(slash == npos ? text->size() : slash + 1);
 
     return part;
-}
-
-int hex_digit(char ch)
-{
-    if (ch >= '0' && ch <= '9') {
-        return ch - '0';
-    }
-
-    ch |= 0x20;
-
-    return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
+/* Letters, digits and words, and how they are written. */
+
 #include "base/pure/sl_words.h"
 
+#include <algorithm>
 #include <string>
 
 #include "unit.h"
@@ -62,6 +65,37 @@ void what_is_appended_ends_where_the_next_begins(void **)
     assert_text_equal(text, "abc");
 }
 
+void every_byte_is_two_hex_digits(void **)
+{
+    for (int byte = 0; byte < 256; byte++) {
+        char text[3] = {};
+        char *end = sl::append_hex(text, static_cast<uint8_t>(byte));
+
+        assert_ptr_equal(end, text + 2);
+        assert_int_equal(sl::hex_digit(text[0]) * 16 + sl::hex_digit(text[1]),
+                         byte);
+    }
+
+    char text[3] = {};
+
+    sl::append_hex(text, 0xaf);
+    assert_text_equal(text, "af");
+}
+
+void hex_digits_are_of_either_case(void **)
+{
+    constexpr std::string_view kLower = "0123456789abcdef";
+    constexpr std::string_view kUpper = "0123456789ABCDEF";
+
+    for (int ch = 0; ch < 256; ch++) {
+        size_t value = std::min(kLower.find(static_cast<char>(ch)),
+                                kUpper.find(static_cast<char>(ch)));
+
+        assert_int_equal(sl::hex_digit(static_cast<char>(ch)),
+                         value == kLower.npos ? -1 : static_cast<int>(value));
+    }
+}
+
 }  // namespace
 
 int main()
@@ -73,6 +107,8 @@ int main()
         cmocka_unit_test(letters_and_digits_are_those_of_ascii),
         cmocka_unit_test(a_variable_ends_where_its_name_does),
         cmocka_unit_test(what_is_appended_ends_where_the_next_begins),
+        cmocka_unit_test(every_byte_is_two_hex_digits),
+        cmocka_unit_test(hex_digits_are_of_either_case),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);

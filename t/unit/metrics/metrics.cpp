@@ -1,26 +1,18 @@
-/* What workers count together: places, counters, locks that outlive nobody. */
+/* What workers count together: places, counters, and which workers live. */
 
 #include "metrics/pure/sl_metrics.h"
 
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstring>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "unit.h"
+#include "child.h"
 
 namespace {
 
 using sl::Metrics;
 using sl::Persistent;
-using sl::StoreMetrics;
+using sl::WorkerMetrics;
 using sl::ZoneEvent;
 using sl::ZoneMetrics;
 using sl::ZoneResult;
@@ -28,25 +20,17 @@ using sl::ZoneResult;
 constexpr int64_t kNow = 1700000000000;
 constexpr int64_t kWindow = 10000;
 
-/* Metrics in memory as shared memory is: zero, and aligned. */
 struct Shared {
-    void *memory;
+    SharedMemory memory;
     Metrics *metrics;
 
     Shared(size_t zones, size_t stores)
+        : memory(Metrics::size_for(zones, stores))
     {
-        size_t size = (Metrics::size_for(zones, stores) + 63) / 64 * 64;
         uint8_t secret[sl::kSipHashKeySize] = {1, 2, 3};
 
-        memory = aligned_alloc(64, size);
-        memset(memory, 0, size);
-        metrics = Metrics::format(memory, zones, stores, secret, 4711);
+        metrics = Metrics::format(memory.get(), zones, stores, secret, 4711);
     }
-
-    ~Shared() { free(memory); }
-
-    Shared(const Shared &) = delete;
-    Shared &operator=(const Shared &) = delete;
 };
 
 ZoneEvent event(ZoneResult result, std::string_view key)
@@ -200,107 +184,114 @@ void workers_come_and_go(void **)
 {
     Shared shared(1, 1);
     Metrics &metrics = *shared.metrics;
-    sl::WorkerMetrics *me = metrics.enter(getpid());
+    WorkerMetrics *me = metrics.enter();
 
     me->checks_in_flight = 5;
     assert_int_equal(metrics.checks_in_flight(), 5);
 
-    /* one that was killed counts no more, and its place is free again */
-    pid_t child = fork();
+    {
+        Child other([&] { metrics.enter()->checks_in_flight = 100; });
 
-    if (child == 0) {
-        _exit(0);
+        assert_int_equal(metrics.checks_in_flight(), 105);
+        other.stop();
+        assert_int_equal(metrics.checks_in_flight(), 105);
     }
 
-    sl::WorkerMetrics *dead = metrics.enter(child);
-    dead->checks_in_flight = 100;
-    assert_ptr_not_equal(dead, me);
-    waitpid(child, nullptr, 0);
     assert_int_equal(metrics.checks_in_flight(), 5);
-    assert_ptr_equal(metrics.enter(getppid()), dead);
-    assert_int_equal(dead->checks_in_flight.load(), 0);
-
-    Metrics::leave(me);
+    me->leave();
     assert_int_equal(metrics.checks_in_flight(), 0);
 }
 
-/* A lock in memory that a child shares. */
-struct SharedLock {
-    sl::ProcessLock *lock;
-
-    SharedLock()
-        : lock(static_cast<sl::ProcessLock *>(
-            mmap(nullptr, sizeof(sl::ProcessLock), PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_ANONYMOUS, -1, 0)))
-    {
-        lock->init();
-    }
-
-    ~SharedLock() { munmap(lock, sizeof(sl::ProcessLock)); }
-
-    SharedLock(const SharedLock &) = delete;
-    SharedLock &operator=(const SharedLock &) = delete;
-
-    /* A child that holds it, and does not let go while it lives. */
-    pid_t held_by_child() const
-    {
-        int is_held[2];
-        char byte;
-
-        assert_int_equal(pipe(is_held), 0);
-
-        pid_t child = fork();
-
-        if (child == 0) {
-            bool is_locked = lock->lock();
-            is_locked = write(is_held[1], "", 1) == 1 && is_locked;
-            pause();
-            _exit(is_locked ? 0 : 1);
-        }
-
-        assert_int_equal(read(is_held[0], &byte, 1), 1);
-        close(is_held[0]);
-        close(is_held[1]);
-
-        return child;
-    }
-};
-
-void a_lock_is_held_by_the_living(void **)
+void the_place_of_a_dead_worker_is_free_again(void **)
 {
-    SharedLock shared;
-    pid_t child = shared.held_by_child();
+    Shared shared(1, 1);
+    Metrics &metrics = *shared.metrics;
+    WorkerMetrics *me = metrics.enter();
+    Child first([&] { metrics.enter()->checks_in_flight = 100; });
+    Child second([&] { metrics.enter()->checks_in_flight = 1000; });
 
-    /* and nobody waits for them forever */
-    assert_false(shared.lock->lock());
-    kill(child, SIGSTOP);
-    assert_false(shared.lock->lock());
-    kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
+    first.die();
 
-    assert_true(shared.lock->lock());
-    shared.lock->unlock();
-    assert_true(shared.lock->lock());
-    shared.lock->unlock();
+    WorkerMetrics *again = metrics.enter();
+
+    assert_ptr_equal(again, me + 1);
+    assert_int_equal(again->checks_in_flight.load(), 0);
+    assert_int_equal(metrics.checks_in_flight(), 1000);
+    again->leave();
+    me->leave();
 }
 
-/* Nobody has waited for it, so there is a process of this number, which is not
- * the one that took the lock: as if the number had been given to another. */
-void a_lock_is_not_held_by_the_dead_whose_number_is_in_use(void **)
+void a_dead_worker_whose_number_is_in_use_is_dead(void **)
 {
-    SharedLock shared;
-    pid_t child = shared.held_by_child();
-    siginfo_t end;
+    Shared shared(1, 1);
+    Metrics &metrics = *shared.metrics;
+    WorkerMetrics *me = metrics.enter();
 
-    kill(child, SIGKILL);
-    waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT);
-    assert_int_equal(kill(child, 0), 0);
+    for (bool is_looked_at : {false, true}) {
+        Child other([&] { metrics.enter()->checks_in_flight = 100; });
 
-    assert_true(shared.lock->lock());
-    shared.lock->unlock();
-    assert_true(shared.lock->lock());
-    shared.lock->unlock();
-    waitpid(child, nullptr, 0);
+        assert_int_equal(metrics.checks_in_flight(), 100);
+        other.die_with_number_in_use();
+
+        if (is_looked_at) {
+            assert_int_equal(metrics.checks_in_flight(), 0);
+        }
+
+        WorkerMetrics *again = metrics.enter();
+
+        assert_ptr_equal(again, me + 1);
+        assert_int_equal(metrics.checks_in_flight(), 0);
+        again->leave();
+    }
+
+    me->leave();
+}
+
+/* As a process without a master does. */
+void who_has_left_may_enter_again(void **)
+{
+    Shared shared(1, 1);
+    Metrics &metrics = *shared.metrics;
+    WorkerMetrics *first = metrics.enter();
+
+    for (int i = 0; i < 3; i++) {
+        first->checks_in_flight = 7;
+        first->leave();
+        assert_int_equal(metrics.checks_in_flight(), 0);
+        assert_ptr_equal(metrics.enter(), first);
+    }
+
+    first->leave();
+}
+
+void there_are_places_for_all_workers_of_an_nginx(void **)
+{
+    Shared shared(1, 1);
+    Metrics &metrics = *shared.metrics;
+    std::vector<WorkerMetrics *> workers;
+
+    while (WorkerMetrics *worker = metrics.enter()) {
+        worker->checks_in_flight = 2;
+        workers.push_back(worker);
+    }
+
+    assert_int_equal(workers.size(), 1024);
+    assert_int_equal(metrics.checks_in_flight(), 2048);
+
+    /* one that finds no place is not counted, and does no harm */
+    Child late([&] {
+        if (metrics.enter() != nullptr) {
+            _exit(1);
+        }
+    });
+
+    assert_int_equal(metrics.checks_in_flight(), 2048);
+
+    for (WorkerMetrics *worker : workers) {
+        worker->leave();
+    }
+
+    assert_int_equal(metrics.checks_in_flight(), 0);
 }
 
 void threads_lose_nothing(void **)
@@ -344,7 +335,7 @@ void hashes_depend_on_the_secret(void **)
     Shared other(1, 1);
     uint8_t secret[sl::kSipHashKeySize] = {9};
 
-    Metrics::format(other.memory, 1, 1, secret, 0);
+    Metrics::format(other.memory.get(), 1, 1, secret, 0);
 
     assert_int_equal(shared.metrics->hash_of("key"),
                      shared.metrics->hash_of("key"));
@@ -366,8 +357,10 @@ int main()
         cmocka_unit_test(the_longest_refusal_counts),
         cmocka_unit_test(durations_find_their_bucket),
         cmocka_unit_test(workers_come_and_go),
-        cmocka_unit_test(a_lock_is_held_by_the_living),
-        cmocka_unit_test(a_lock_is_not_held_by_the_dead_whose_number_is_in_use),
+        cmocka_unit_test(the_place_of_a_dead_worker_is_free_again),
+        cmocka_unit_test(a_dead_worker_whose_number_is_in_use_is_dead),
+        cmocka_unit_test(who_has_left_may_enter_again),
+        cmocka_unit_test(there_are_places_for_all_workers_of_an_nginx),
         cmocka_unit_test(threads_lose_nothing),
         cmocka_unit_test(hashes_depend_on_the_secret),
     };
