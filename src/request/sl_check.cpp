@@ -62,21 +62,6 @@ bool are_decided_together(const AppliedLimit &a, const AppliedLimit &b)
     return b.limit->zone->store == store && can_decide_together(*store, a, b);
 }
 
-/* The state as if the request had not been counted. */
-LimitState uncounted(const AppliedLimit &applied)
-{
-    LimitState state = applied.stored;
-
-    state.is_counted = false;
-    state.used -= applied.cost;
-
-    if (state.used == 0) {
-        state.wait_us = kNoWait;
-    }
-
-    return state;
-}
-
 }  // namespace
 
 /*
@@ -629,7 +614,8 @@ bool Check::foresee(ngx_uint_t status) noexcept
         LimitState &shown = open.verdict.state;
         bool was_counted = shown.is_counted;
 
-        shown = counts_with(open, status) ? open.stored : uncounted(open);
+        shown = counts_with(open, status) ? open.stored
+                                          : uncounted(open.stored, open.cost);
         is_other = is_other || shown.is_counted != was_counted;
     }
 
@@ -726,7 +712,8 @@ void Check::take_back(ngx_uint_t first_index, Predicate is_to_go) noexcept
             bool goes = other->stored.is_counted && is_to_go(*other);
 
             if (goes) {
-                other->verdict.state = other->stored = uncounted(*other);
+                other->verdict.state = other->stored =
+                    uncounted(other->stored, other->cost);
             }
 
             return goes;

@@ -22,6 +22,7 @@
 
 #include "base/pure/sl_uuid.h"
 #include "base/sl_nginx.h"
+#include "request/pure/sl_verdict.h"
 #include "request/sl_conf.h"
 #include "store/sl_store.h"
 

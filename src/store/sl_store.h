@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "store/pure/sl_decision.h"
+#include "store/pure/sl_limit_state.h"
 #include "store/pure/sl_limit_query.h"
 #include "store/pure/sl_outage.h"
 #include "store/pure/sl_store_error.h"

@@ -43,7 +43,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "store/pure/sl_decision.h"
+#include "store/pure/sl_limit_state.h"
 #include "store/pure/sl_limit_query.h"
 
 namespace sl {
