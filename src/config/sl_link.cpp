@@ -27,17 +27,19 @@ constexpr size_t kDefaultMemory = 16 * 1024 * 1024;
 
 bool use_memory(ngx_conf_t *cf, MainConf *mcf)
 {
-    void *memory = ngx_palloc(cf->pool, sizeof(MemoryStore));
+    void *store = ngx_palloc(cf->pool, sizeof(MemoryStore));
+    void *deny_cache = ngx_palloc(cf->pool, sizeof(DenyCache));
 
     mcf->table = SharedMemory::create(
         cf, mcf->memory_size,
         {mcf->zones.nelts, mcf->stores.nelts + 1, mcf->page_policy.len > 0});
 
-    if (memory == nullptr || mcf->table == nullptr) {
+    if (store == nullptr || deny_cache == nullptr || mcf->table == nullptr) {
         return false;
     }
 
-    mcf->memory = new (memory) MemoryStore(*mcf->table);
+    mcf->memory = new (store) MemoryStore(*mcf->table);
+    mcf->deny_cache = new (deny_cache) DenyCache(*mcf->table);
 
     return true;
 }
@@ -144,8 +146,12 @@ void find_lasting_refusals(const MainConf &mcf)
         });
 
         for (Limit *limit = first; limit != end; limit++) {
-            limit->refusals_last = !counts && !limit->zone->is_revised
-                                   && limit->zone->store != mcf.memory;
+            bool last = !counts && !limit->zone->is_revised
+                        && limit->zone->store != mcf.memory;
+
+            limit->refusal_mark =
+                last ? RefusalMarks::place_of(view(limit->zone->name))
+                     : kNoMark;
         }
     });
 }

@@ -15,6 +15,19 @@ namespace {
 
 constexpr std::string_view kDenyCache = "deny_cache";
 
+/*
+ * Of a zone that stands beside others somewhere, a refusal by another may take
+ * back what it has counted, where a store does not decide about both together.
+ */
+size_t refusal_mark(const AppliedLimit &applied)
+{
+    const Zone &zone = *applied.limit->zone;
+
+    return zone.has_company && zone.store->decides_together() == Together::kNone
+               ? kNoMark
+               : applied.refusal_mark;
+}
+
 LimitQuery to_query(const AppliedLimit &applied)
 {
     const Limit &limit = *applied.limit;
@@ -28,7 +41,8 @@ LimitQuery to_query(const AppliedLimit &applied)
                       limit.counts_refused,
                       applied.verdict.dry_run,
                       limit.count_status != nullptr,
-                      applied.verdict.state.place};
+                      applied.verdict.state.place,
+                      refusal_mark(applied)};
 }
 
 bool counts_with(const AppliedLimit &applied, ngx_uint_t status)
@@ -239,6 +253,10 @@ bool Check::add_limit(const Limit *limit) noexcept
     added->at = ngx_current_msec;
     added->verdict.max = terms.max;
     added->verdict.dry_run = limit->dry_run || location_conf(r_)->dry_run;
+    added->refusal_mark =
+        added->verdict.dry_run || location_conf(r_)->deny_cache == 0
+            ? kNoMark
+            : limit->refusal_mark;
 
     if (terms.max == 0 || terms.cost > terms.max) {
         /* whatever was counted: nobody has to be asked */
@@ -296,13 +314,16 @@ bool Check::ask_next() noexcept
 
     started_us_ = monotonic_us();
 
-    if (recall_refusals(location_conf(r_)->deny_cache * 1000)) {
+    Query query = question();
+
+    if (recall_refusals(query, location_conf(r_)->deny_cache * 1000)) {
         return true;
     }
 
     /* who has waited for a store in vain does not wait for it again */
     if (!failed_before) {
-        pending_ = store->ask(question(*store), *this, &answer);
+        query.id = store->uses_ids() ? id() : std::string_view();
+        pending_ = store->ask(query, *this, &answer);
     }
 
     if (pending_ == nullptr) {
@@ -315,11 +336,10 @@ bool Check::ask_next() noexcept
     return true;
 }
 
-Query Check::question(const Store &to) noexcept
+Query Check::question() noexcept
 {
     Query query;
 
-    query.id = to.uses_ids() ? id() : std::string_view();
     query.first_key = view(applied()[question_[0]].key);
     query.count = question_size_;
 
@@ -342,61 +362,25 @@ bool Check::has_failed(const Store *store) const noexcept
     return false;
 }
 
-/*
- * Whether one of those that the question is about is known to refuse. Not if it
- * is time to ask about another: then all are asked about.
- */
-bool Check::recall_refusals(int64_t max_age_us) noexcept
+/* Whether it is known without asking that one of them refuses. */
+bool Check::recall_refusals(const Query &query, int64_t max_age_us) noexcept
 {
-    SharedMemory *table = main_conf(r_)->table;
-    Recalled recalled[kMaxLimits];
-    LimitState states[kMaxLimits];
-    bool is_refused = false;
-    bool is_due = false;
+    Recollection known;
+    bool is_refused = main_conf(r_)->deny_cache->recall(query, started_us_,
+                                                        max_age_us, &known);
 
     for (size_t i = 0; i < question_size_; i++) {
         AppliedLimit &asked = applied()[question_[i]];
 
-        recalled[i] =
-            remembers_refusals(asked) && may_have_refused(asked)
-                ? table->recall(to_query(asked), max_age_us, &states[i])
-                : Recalled::kNothing;
+        asked.is_rechecked = known.recalled[i] == Recalled::kAskAgain;
 
-        asked.is_rechecked = recalled[i] == Recalled::kAskAgain;
-        is_due = is_due || asked.is_rechecked;
-        is_refused = is_refused || recalled[i] == Recalled::kRefusal;
-    }
-
-    if (is_due || !is_refused) {
-        return false;
-    }
-
-    for (size_t i = 0; i < question_size_; i++) {
-        if (recalled[i] == Recalled::kRefusal) {
-            note(&applied()[question_[i]], states[i], kDenyCache);
-            judge(applied()[question_[i]]);
+        if (is_refused && known.recalled[i] == Recalled::kRefusal) {
+            note(&asked, known.states[i], kDenyCache);
+            judge(asked);
         }
     }
 
-    return true;
-}
-
-/* Without a look into the table, which takes a lock. */
-bool Check::may_have_refused(const AppliedLimit &applied) const noexcept
-{
-    const ZoneMetrics *metrics = applied.limit->zone->metrics;
-
-    return metrics == nullptr || metrics->may_have_refused(started_us_);
-}
-
-bool Check::remembers_refusals(const AppliedLimit &applied) const noexcept
-{
-    const Zone &zone = *applied.limit->zone;
-
-    return applied.limit->refusals_last && !applied.verdict.dry_run
-           && location_conf(r_)->deny_cache != 0
-           && !(zone.has_company
-                && zone.store->decides_together() == Together::kNone);
+    return is_refused;
 }
 
 void Check::receive(const Answer &answer) noexcept
@@ -471,14 +455,16 @@ void Check::do_without_store(StoreError why) noexcept
             why == StoreError::kTimeout || why == StoreError::kConnection;
     }
 
-    if (recall_refusals(kAnyAge)) {
+    Query query = question();
+
+    if (recall_refusals(query, kAnyAge)) {
         return;
     }
 
     if (location_conf(r_)->on_error == kLocal
         && applied()[question_[0]].limit->zone->store != memory)
     {
-        memory->ask(question(*memory), *this, &answer);
+        memory->decide(query, &answer);
 
         if (!answer.known) {
             add(memory->metrics()
@@ -503,7 +489,7 @@ void Check::accept(const Answer &answer, Store *from) noexcept
         asked.counted_at_us = answer.time_us;
 
         /* memory needs no reminder */
-        if (from != main_conf(r_)->memory && remembers_refusals(asked)) {
+        if (from != main_conf(r_)->memory) {
             remember(asked);
         }
     }
@@ -515,21 +501,13 @@ void Check::accept(const Answer &answer, Store *from) noexcept
 
 void Check::remember(const AppliedLimit &answered) noexcept
 {
-    SharedMemory *table = main_conf(r_)->table;
+    DenyCache &deny_cache = *main_conf(r_)->deny_cache;
 
     if (!answered.verdict.state.admits) {
-        ZoneMetrics *metrics = answered.limit->zone->metrics;
-
-        if (metrics != nullptr) {
-            metrics->refused_until(started_us_
-                                   + answered.verdict.state.wait_us);
-        }
-
-        table->remember(to_query(answered), answered.verdict.state,
-                        started_us_);
-
+        deny_cache.remember(to_query(answered), answered.verdict.state,
+                            started_us_);
     } else if (answered.is_rechecked) {
-        table->forget(to_query(answered));
+        deny_cache.forget(to_query(answered));
     }
 }
 

@@ -63,6 +63,9 @@ struct AppliedLimit {
     /* A refusal is known, and this request finds out whether it still holds. */
     bool is_rechecked;
 
+    /* kNoMark: refusals are not remembered here. */
+    size_t refusal_mark;
+
     /* For $sliding_limit_store. */
     std::string_view decided_by;
 
@@ -148,10 +151,8 @@ class Check final : public AnswerReceiver {
     bool add_limit(const Limit *limit) noexcept;
     bool is_applied(const Zone *zone) const noexcept;
     bool has_failed(const Store *store) const noexcept;
-    Query question(const Store &to) noexcept;
-    bool remembers_refusals(const AppliedLimit &applied) const noexcept;
-    bool may_have_refused(const AppliedLimit &applied) const noexcept;
-    bool recall_refusals(int64_t max_age_us) noexcept;
+    Query question() noexcept;
+    bool recall_refusals(const Query &query, int64_t max_age_us) noexcept;
     bool is_to_be_divided(const Answer &answer) noexcept;
     void divide_question() noexcept;
     void conclude(const Answer &answer, bool has_waited) noexcept;

@@ -7,6 +7,7 @@
 
 #include "base/sl_nginx.h"
 #include "request/pure/sl_status_list.h"
+#include "store/sl_deny_cache.h"
 #include "store/sl_memory_store.h"
 #include "store/sl_shared_memory.h"
 #include "store/sl_store.h"
@@ -81,10 +82,11 @@ struct Limit {
     bool dry_run;
 
     /*
-     * A refusal holds until the moment it names, and those after it change
-     * nothing: so it can be remembered instead of asking again.
+     * For the deny cache. kNoMark, unless a refusal holds until the moment that
+     * it names, and those after it change nothing: only then it can be
+     * remembered instead of asking again.
      */
-    bool refusals_last;
+    size_t refusal_mark;
 };
 
 enum OnError : ngx_uint_t { kPass, kDeny, kLocal };
@@ -109,6 +111,7 @@ struct MainConf {
     /* Set when all is read; nullptr if there are no limits to count in. */
     SharedMemory *table;
     MemoryStore *memory;
+    DenyCache *deny_cache;
 
     /* Of sliding_limit_metrics: the Content-Security-Policy of its page. Empty:
      * there is none. */

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "store/pure/sl_limit_state.h"
 #include "store/pure/sl_limit_query.h"
+#include "store/pure/sl_limit_state.h"
 #include "store/pure/sl_outage.h"
 #include "store/pure/sl_store_error.h"
 #include "store/pure/sl_store_metrics.h"
