@@ -106,35 +106,34 @@ bool serves_requests()
 }
 
 /* nullptr if there is nothing to do for it. */
-sl::MainConf *used_conf(ngx_cycle_t *cycle)
+const sl::MainConf *used_conf(ngx_cycle_t *cycle)
 {
-    auto *mcf = static_cast<sl::MainConf *>(ngx_http_cycle_get_module_main_conf(
-        cycle, ngx_http_sliding_limit_module));
+    auto *mcf =
+        static_cast<const sl::MainConf *>(ngx_http_cycle_get_module_main_conf(
+            cycle, ngx_http_sliding_limit_module));
 
     /* there may be no http block */
     return mcf != nullptr && mcf->table != nullptr ? mcf : nullptr;
 }
 
 template <typename Function>
-void for_each_store(sl::MainConf *mcf, Function function)
+void for_each_store(const sl::MainConf &mcf, Function function)
 {
-    auto *stores = static_cast<sl::NamedStore *>(mcf->stores.elts);
-
-    for (ngx_uint_t i = 0; i < mcf->stores.nelts; i++) {
-        function(stores[i].store);
+    for (auto &named : sl::elements<sl::NamedStore>(mcf.stores)) {
+        function(named.store);
     }
 }
 
 /* The memory and all handlers are there, the workers are not yet. */
 ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
 {
-    sl::MainConf *mcf = used_conf(cycle);
+    const sl::MainConf *mcf = used_conf(cycle);
 
     if (mcf == nullptr) {
         return NGX_OK;
     }
 
-    sl::find_metrics(mcf, cycle->log);
+    mcf->recorder->find_places(*mcf, cycle->log);
 
     auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(
         ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module));
@@ -152,7 +151,7 @@ ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
 
 ngx_int_t init_process(ngx_cycle_t *cycle) noexcept
 {
-    sl::MainConf *mcf = used_conf(cycle);
+    const sl::MainConf *mcf = used_conf(cycle);
 
     if (mcf == nullptr || !serves_requests()) {
         return NGX_OK;
@@ -161,8 +160,8 @@ ngx_int_t init_process(ngx_cycle_t *cycle) noexcept
     /* nginx last looked at the clock before it read the configuration */
     ngx_time_update();
 
-    sl::enter_metrics(mcf);
-    for_each_store(mcf, [](sl::Store *store) { store->start(); });
+    mcf->recorder->enter();
+    for_each_store(*mcf, [](sl::Store *store) { store->start(); });
 
     return NGX_OK;
 }
@@ -170,14 +169,14 @@ ngx_int_t init_process(ngx_cycle_t *cycle) noexcept
 /* Before nginx looks for connections that were left open. */
 void exit_process(ngx_cycle_t *cycle) noexcept
 {
-    sl::MainConf *mcf = used_conf(cycle);
+    const sl::MainConf *mcf = used_conf(cycle);
 
     if (mcf == nullptr || !serves_requests()) {
         return;
     }
 
-    for_each_store(mcf, [](sl::Store *store) { store->stop(); });
-    sl::leave_metrics(mcf);
+    for_each_store(*mcf, [](sl::Store *store) { store->stop(); });
+    mcf->recorder->leave();
 }
 
 // clang-format off

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "config/sl_config_redis.h"
+#include "request/sl_recording.h"
 
 namespace sl {
 
@@ -34,7 +35,11 @@ bool use_memory(ngx_conf_t *cf, MainConf *mcf)
         cf, mcf->memory_size,
         {mcf->zones.nelts, mcf->stores.nelts + 1, mcf->page_policy.len > 0});
 
-    if (store == nullptr || deny_cache == nullptr || mcf->table == nullptr) {
+    mcf->recorder = Recorder::create(cf->pool, mcf->zones.nelts);
+
+    if (store == nullptr || deny_cache == nullptr || mcf->table == nullptr
+        || mcf->recorder == nullptr)
+    {
         return false;
     }
 
@@ -180,6 +185,8 @@ bool link_configuration(ngx_conf_t *cf) noexcept
     }
 
     for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
+        zones[i]->index = i;
+
         if (!find_store_of(cf, *mcf, zones[i])) {
             return false;
         }

@@ -166,7 +166,7 @@ void Check::abandon_question() noexcept
 
     pending_->abandon(keep);
     pending_ = nullptr;
-    main_conf(r_)->worker->checks_in_flight--;
+    main_conf(r_)->recorder->checks_in_flight()--;
 }
 
 void Check::add_limits(Phase phase) noexcept
@@ -329,7 +329,7 @@ bool Check::ask_next() noexcept
     if (pending_ == nullptr) {
         conclude(answer, false);
     } else {
-        main_conf(r_)->worker->checks_in_flight++;
+        main_conf(r_)->recorder->checks_in_flight()++;
         wait();
     }
 
@@ -388,7 +388,7 @@ void Check::receive(const Answer &answer) noexcept
     bool waiting = is_waiting();
 
     pending_ = nullptr;
-    main_conf(r_)->worker->checks_in_flight--;
+    main_conf(r_)->recorder->checks_in_flight()--;
 
     if (!waiting || !is_to_be_divided(answer)) {
         conclude(answer, true);
@@ -624,7 +624,7 @@ void Check::record() noexcept
         const Verdict &verdict = applied.verdict;
         ZoneResult result = result_of(applied);
 
-        record_event(
+        mcf.recorder->record(
             r_, *applied.limit->zone,
             ZoneEvent{result,
                       result == ZoneResult::kPassed && is_near_limit(verdict),
@@ -641,9 +641,9 @@ void Check::record() noexcept
 
         /* unless it has met it elsewhere, after a redirect */
         if (!is_applied(zone)) {
-            record_event(r_, *zone,
-                         ZoneEvent{ZoneResult::kExempt, false, false, false,
-                                   std::string_view()});
+            mcf.recorder->record(r_, *zone,
+                                 ZoneEvent{ZoneResult::kExempt, false, false,
+                                           false, std::string_view()});
         }
     }
 }
