@@ -33,6 +33,8 @@ ngx_int_t check_limits(ngx_http_request_t *r, Phase phase)
         return out_of_memory(r);
     }
 
+    check->enter_location();
+
     if (check->is_waiting()) {
         return NGX_AGAIN;
     }

@@ -75,9 +75,6 @@ class PendingQuestion {
     ~PendingQuestion() = default;
 };
 
-/* Which limits of a request a store can decide about in one question. */
-enum class Together { kAll, kSameKey, kNone };
-
 class Store {
   public:
     virtual ~Store() = default;

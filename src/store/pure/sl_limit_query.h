@@ -8,6 +8,9 @@
 
 namespace sl {
 
+/* Which limits of a request a store can decide about in one question. */
+enum class Together { kAll, kSameKey, kNone };
+
 /* For LimitQuery::refusal_mark. */
 constexpr size_t kNoMark = SIZE_MAX;
 

@@ -43,8 +43,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "store/pure/sl_limit_state.h"
 #include "store/pure/sl_limit_query.h"
+#include "store/pure/sl_limit_state.h"
 
 namespace sl {
 
