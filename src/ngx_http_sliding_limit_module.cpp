@@ -42,7 +42,6 @@
  * requests.
  */
 
-#include "answer/sl_response.h"
 #include "answer/sl_variables.h"
 #include "base/sl_nginx.h"
 #include "config/sl_directives.h"
@@ -57,32 +56,9 @@ ngx_int_t preconfiguration(ngx_conf_t *cf) noexcept
     return sl::add_variables(cf) ? NGX_OK : NGX_ERROR;
 }
 
-bool add_handler(ngx_conf_t *cf, ngx_uint_t phase, ngx_http_handler_pt function)
-{
-    auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(
-        ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module));
-    auto *handler = static_cast<ngx_http_handler_pt *>(
-        ngx_array_push(&cmcf->phases[phase].handlers));
-
-    if (handler == nullptr) {
-        return false;
-    }
-
-    *handler = function;
-
-    return true;
-}
-
 ngx_int_t postconfiguration(ngx_conf_t *cf) noexcept
 {
-    if (!sl::link_configuration(cf)) {
-        return NGX_ERROR;
-    }
-
-    if (!add_handler(cf, NGX_HTTP_ACCESS_PHASE, sl::access_handler)
-        || !add_handler(cf, NGX_HTTP_PRECONTENT_PHASE, sl::precontent_handler)
-        || !add_handler(cf, NGX_HTTP_LOG_PHASE, sl::log_handler))
-    {
+    if (!sl::link_configuration(cf) || !sl::install_handlers(cf)) {
         return NGX_ERROR;
     }
 
@@ -138,11 +114,14 @@ ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
     auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(
         ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module));
 
-    if (!sl::put_access_handler_first(cmcf)) {
+    const char *missing;
+
+    if (!sl::put_handlers_first(cmcf, &missing)) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
-                      "sliding_limit: another module has removed the access "
-                      "handler: no request would be limited, do without that "
-                      "module");
+                      "sliding_limit: another module has removed the %s "
+                      "handler: no request would be limited in that phase; "
+                      "remove that module from the configuration",
+                      missing);
         return NGX_ERROR;
     }
 
