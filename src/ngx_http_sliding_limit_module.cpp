@@ -42,7 +42,6 @@
  * requests.
  */
 
-#include "answer/sl_response.h"
 #include "answer/sl_variables.h"
 #include "base/sl_nginx.h"
 #include "config/sl_directives.h"
@@ -57,32 +56,9 @@ ngx_int_t preconfiguration(ngx_conf_t *cf) noexcept
     return sl::add_variables(cf) ? NGX_OK : NGX_ERROR;
 }
 
-bool add_handler(ngx_conf_t *cf, ngx_uint_t phase, ngx_http_handler_pt function)
-{
-    auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(
-        ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module));
-    auto *handler = static_cast<ngx_http_handler_pt *>(
-        ngx_array_push(&cmcf->phases[phase].handlers));
-
-    if (handler == nullptr) {
-        return false;
-    }
-
-    *handler = function;
-
-    return true;
-}
-
 ngx_int_t postconfiguration(ngx_conf_t *cf) noexcept
 {
-    if (!sl::link_configuration(cf)) {
-        return NGX_ERROR;
-    }
-
-    if (!add_handler(cf, NGX_HTTP_ACCESS_PHASE, sl::access_handler)
-        || !add_handler(cf, NGX_HTTP_PRECONTENT_PHASE, sl::precontent_handler)
-        || !add_handler(cf, NGX_HTTP_LOG_PHASE, sl::log_handler))
-    {
+    if (!sl::link_configuration(cf) || !sl::install_handlers(cf)) {
         return NGX_ERROR;
     }
 
@@ -106,44 +82,46 @@ bool serves_requests()
 }
 
 /* nullptr if there is nothing to do for it. */
-sl::MainConf *used_conf(ngx_cycle_t *cycle)
+const sl::MainConf *used_conf(ngx_cycle_t *cycle)
 {
-    auto *mcf = static_cast<sl::MainConf *>(ngx_http_cycle_get_module_main_conf(
-        cycle, ngx_http_sliding_limit_module));
+    auto *mcf =
+        static_cast<const sl::MainConf *>(ngx_http_cycle_get_module_main_conf(
+            cycle, ngx_http_sliding_limit_module));
 
     /* there may be no http block */
     return mcf != nullptr && mcf->table != nullptr ? mcf : nullptr;
 }
 
 template <typename Function>
-void for_each_store(sl::MainConf *mcf, Function function)
+void for_each_store(const sl::MainConf &mcf, Function function)
 {
-    auto *stores = static_cast<sl::NamedStore *>(mcf->stores.elts);
-
-    for (ngx_uint_t i = 0; i < mcf->stores.nelts; i++) {
-        function(stores[i].store);
+    for (auto &named : sl::elements<sl::NamedStore>(mcf.stores)) {
+        function(named.store);
     }
 }
 
 /* The memory and all handlers are there, the workers are not yet. */
 ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
 {
-    sl::MainConf *mcf = used_conf(cycle);
+    const sl::MainConf *mcf = used_conf(cycle);
 
     if (mcf == nullptr) {
         return NGX_OK;
     }
 
-    sl::find_metrics(mcf, cycle->log);
+    mcf->recorder->find_places(*mcf, cycle->log);
 
     auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(
         ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module));
 
-    if (!sl::put_access_handler_first(cmcf)) {
+    const char *missing;
+
+    if (!sl::put_handlers_first(cmcf, &missing)) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
-                      "sliding_limit: another module has removed the access "
-                      "handler: no request would be limited, do without that "
-                      "module");
+                      "sliding_limit: another module has removed the %s "
+                      "handler: no request would be limited in that phase; "
+                      "remove that module from the configuration",
+                      missing);
         return NGX_ERROR;
     }
 
@@ -152,7 +130,7 @@ ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
 
 ngx_int_t init_process(ngx_cycle_t *cycle) noexcept
 {
-    sl::MainConf *mcf = used_conf(cycle);
+    const sl::MainConf *mcf = used_conf(cycle);
 
     if (mcf == nullptr || !serves_requests()) {
         return NGX_OK;
@@ -161,8 +139,8 @@ ngx_int_t init_process(ngx_cycle_t *cycle) noexcept
     /* nginx last looked at the clock before it read the configuration */
     ngx_time_update();
 
-    sl::enter_metrics(mcf);
-    for_each_store(mcf, [](sl::Store *store) { store->start(); });
+    mcf->recorder->enter();
+    for_each_store(*mcf, [](sl::Store *store) { store->start(); });
 
     return NGX_OK;
 }
@@ -170,14 +148,14 @@ ngx_int_t init_process(ngx_cycle_t *cycle) noexcept
 /* Before nginx looks for connections that were left open. */
 void exit_process(ngx_cycle_t *cycle) noexcept
 {
-    sl::MainConf *mcf = used_conf(cycle);
+    const sl::MainConf *mcf = used_conf(cycle);
 
     if (mcf == nullptr || !serves_requests()) {
         return;
     }
 
-    for_each_store(mcf, [](sl::Store *store) { store->stop(); });
-    sl::leave_metrics(mcf);
+    for_each_store(*mcf, [](sl::Store *store) { store->stop(); });
+    mcf->recorder->leave();
 }
 
 // clang-format off

@@ -9,11 +9,21 @@ namespace sl {
 
 namespace {
 
+ngx_http_output_header_filter_pt next_header_filter;
+ngx_http_output_header_filter_pt next_last_header_filter;
+
 /* Nothing is known, not even whether it was counted: on_error decides. */
 ngx_int_t out_of_memory(ngx_http_request_t *r)
 {
-    return location_conf(r)->on_error == kDeny ? NGX_HTTP_SERVICE_UNAVAILABLE
-                                               : NGX_DECLINED;
+    if (location_conf(r)->on_error != kDeny) {
+        return NGX_DECLINED;
+    }
+
+    /* there is no check by which the filter would know; nor is there memory to
+     * be sure of this */
+    (void)forbid_caching(r);
+
+    return NGX_HTTP_SERVICE_UNAVAILABLE;
 }
 
 /*
@@ -32,6 +42,8 @@ ngx_int_t check_limits(ngx_http_request_t *r, Phase phase)
     if (check == nullptr) {
         return out_of_memory(r);
     }
+
+    check->enter_location();
 
     if (check->is_waiting()) {
         return NGX_AGAIN;
@@ -56,48 +68,9 @@ ngx_int_t check_limits(ngx_http_request_t *r, Phase phase)
     return check->is_refused() ? refuse(r, *check) : NGX_DECLINED;
 }
 
-}  // namespace
-
 ngx_int_t access_handler(ngx_http_request_t *r) noexcept
 {
     return check_limits(r, kAccess);
-}
-
-/*
- * Whoever comes before a limit can keep requests from it: by a 401, or under
- * "satisfy any" by letting them in. But nginx runs access handlers in the
- * reverse order of its modules, and this one has its place among the filters:
- * those of dynamic modules without filters come before it, however they are
- * loaded.
- *
- * The handlers of a phase stand side by side, alike but for their functions; a
- * checker that is null ends them all.
- */
-bool put_access_handler_first(ngx_http_core_main_conf_t *cmcf) noexcept
-{
-    ngx_http_phase_handler_t *first = cmcf->phase_engine.handlers;
-
-    while (first->checker != nullptr
-           && first->checker != ngx_http_core_access_phase)
-    {
-        first++;
-    }
-
-    ngx_http_phase_handler_t *ours = first;
-
-    while (ours->checker == ngx_http_core_access_phase
-           && ours->handler != access_handler)
-    {
-        ours++;
-    }
-
-    if (ours->checker != ngx_http_core_access_phase) {
-        return false;
-    }
-
-    std::rotate(first, ours, ours + 1);
-
-    return true;
 }
 
 /* Unlike the access phase this one is also run for subrequests. */
@@ -106,16 +79,156 @@ ngx_int_t precontent_handler(ngx_http_request_t *r) noexcept
     return r == r->main ? check_limits(r, kPrecontent) : NGX_DECLINED;
 }
 
+/* Subrequests have none: their answers become a part of another. */
+Check *check_of_answer(ngx_http_request_t *r)
+{
+    return r == r->main ? Check::find(r) : nullptr;
+}
+
+/*
+ * A filter, because headers set in the access phase would not survive: errors
+ * and upstream answers start with a clean list.
+ */
+ngx_int_t header_filter(ngx_http_request_t *r) noexcept
+{
+    Check *check = check_of_answer(r);
+
+    if (check != nullptr) {
+        check->foresee(r->headers_out.status);
+
+        if (check->shown() != nullptr && !set_headers(r, *check)) {
+            return NGX_ERROR;
+        }
+    }
+
+    return next_header_filter(r);
+}
+
+/*
+ * By now no filter makes another status of it, as that of ranges does, nor
+ * holds the header back to wait for the body, as that of images does; and
+ * add_header and expires have had their say.
+ */
+ngx_int_t last_header_filter(ngx_http_request_t *r) noexcept
+{
+    Check *check = check_of_answer(r);
+
+    /* no later: the client's next request may follow this answer */
+    if (check != nullptr && check->settle(r->headers_out.status)
+        && !set_headers(r, *check))
+    {
+        return NGX_ERROR;
+    }
+
+    if (check != nullptr && check->is_refused() && !forbid_caching(r)) {
+        return NGX_ERROR;
+    }
+
+    return next_last_header_filter(r);
+}
+
 /* For requests that end without an answer; of others the status is known. */
 ngx_int_t log_handler(ngx_http_request_t *r) noexcept
 {
-    Check *check = r == r->main ? Check::find(r) : nullptr;
+    Check *check = check_of_answer(r);
 
     if (check != nullptr) {
         check->settle(status_of(r));
     }
 
     return NGX_OK;
+}
+
+bool add_handler(ngx_conf_t *cf, ngx_uint_t phase, ngx_http_handler_pt function)
+{
+    auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(
+        ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module));
+    auto *handler = static_cast<ngx_http_handler_pt *>(
+        ngx_array_push(&cmcf->phases[phase].handlers));
+
+    if (handler == nullptr) {
+        return false;
+    }
+
+    *handler = function;
+
+    return true;
+}
+
+/*
+ * The handlers of a phase stand side by side, alike but for their functions: a
+ * checker alone does not tell phases apart, where each of them goes on does. A
+ * checker that is null ends them all.
+ */
+bool put_first(ngx_http_phase_handler_t *handlers, ngx_http_handler_pt function)
+{
+    ngx_http_phase_handler_t *ours = handlers;
+
+    while (ours->checker != nullptr && ours->handler != function) {
+        ours++;
+    }
+
+    if (ours->checker == nullptr) {
+        return false;
+    }
+
+    ngx_http_phase_handler_t *first = ours;
+
+    while (first != handlers && first[-1].checker == ours->checker
+           && first[-1].next == ours->next)
+    {
+        first--;
+    }
+
+    std::rotate(first, ours, ours + 1);
+
+    return true;
+}
+
+}  // namespace
+
+bool install_handlers(ngx_conf_t *cf) noexcept
+{
+    return add_handler(cf, NGX_HTTP_ACCESS_PHASE, access_handler)
+           && add_handler(cf, NGX_HTTP_PRECONTENT_PHASE, precontent_handler)
+           && add_handler(cf, NGX_HTTP_LOG_PHASE, log_handler);
+}
+
+void install_header_filter() noexcept
+{
+    next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = header_filter;
+}
+
+void install_last_header_filter() noexcept
+{
+    next_last_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = last_header_filter;
+}
+
+/*
+ * Whoever comes before a limit can keep requests from it: by a 401, under
+ * "satisfy any" by letting them in, or by an answer of its own. But nginx runs
+ * handlers in the reverse order of its modules, and this one has its place
+ * among the filters: those of dynamic modules without filters come before it,
+ * however they are loaded.
+ */
+bool put_handlers_first(ngx_http_core_main_conf_t *cmcf,
+                        const char **missing) noexcept
+{
+    ngx_http_phase_handler_t *handlers = cmcf->phase_engine.handlers;
+
+    if (!put_first(handlers, access_handler)) {
+        *missing = "access";
+        return false;
+    }
+
+    if (!put_first(handlers, precontent_handler)) {
+        *missing = "precontent";
+        return false;
+    }
+
+    return true;
 }
 
 }  // namespace sl

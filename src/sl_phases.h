@@ -1,4 +1,7 @@
-/* The phases in which requests are checked, and where their counts settle. */
+/*
+ * Where a request passes by: the phases in which it is checked, the filters
+ * that tell its client, and where its counts settle.
+ */
 
 #pragma once
 
@@ -6,14 +9,23 @@
 
 namespace sl {
 
-ngx_int_t access_handler(ngx_http_request_t *r) noexcept;
-ngx_int_t precontent_handler(ngx_http_request_t *r) noexcept;
-ngx_int_t log_handler(ngx_http_request_t *r) noexcept;
+/* False: out of memory. */
+bool install_handlers(ngx_conf_t *cf) noexcept;
 
 /*
- * Moves the access handler before those of all other modules. False: it is not
- * among them.
+ * Put filters in their places in the chain: what sets the headers, so that
+ * other modules may have a say in them, and what has the last word, where the
+ * status is final: it settles the counts, and keeps caches from refusals.
  */
-bool put_access_handler_first(ngx_http_core_main_conf_t *cmcf) noexcept;
+void install_header_filter() noexcept;
+void install_last_header_filter() noexcept;
+
+/*
+ * Moves the handlers of the phases in which requests are checked before those
+ * of all other modules. False: one of them is not there, and `*missing` is its
+ * phase.
+ */
+bool put_handlers_first(ngx_http_core_main_conf_t *cmcf,
+                        const char **missing) noexcept;
 
 }  // namespace sl

@@ -65,6 +65,14 @@ for my $order (sort keys %orders) {
             }
             location /redirected_to { ${\ $limit->('redirected', '')} test_access ok; empty_gif; }
             location /after { ${\ $limit->('after', 'phase=precontent')} test_access 401; empty_gif; }
+            location /content_kept_out { ${\ $limit->('content_kept_out', 'phase=precontent')} test_precontent 403; empty_gif; }
+            location /content_let_in { ${\ $limit->('content_let_in', 'phase=precontent')} test_precontent ok; empty_gif; }
+            location /tried {
+                ${\ $limit->('tried', 'phase=precontent')}
+                test_precontent ok;
+                try_files /nothing =404;
+                empty_gif;
+            }
             location /made_401 { ${\ $limit->('made_401', 'count_status=401')} test_status 401; empty_gif; }
             location /made_403 { ${\ $limit->('made_403', 'count_status=401')} test_status 403; empty_gif; }
             location /was_200 { ${\ $limit->('was_200', 'count_status=200')} test_status 401; empty_gif; }
@@ -97,6 +105,12 @@ END
         is_deeply $answers->('after', 'a'), [('401 ') x 4],
             "$order, $store: a limit in the precontent phase comes after it";
 
+        subtest "$order, $store: a limit in the precontent phase comes before what it does there" => sub {
+            is_deeply $answers->('content_kept_out', 'a'), ['403 1', '403 0', '429 0', '429 0'], 'keeps out';
+            is_deeply $answers->('content_let_in', 'a'), ['200 1', '200 0', '429 0', '429 0'], 'ends the phase';
+            is_deeply $answers->('tried', 'a'), ['200 1', '200 0', '429 0', '429 0'], 'and both before try_files';
+        };
+
         subtest "$order, $store: the status that it makes of an answer counts" => sub {
             is_deeply $answers->('made_401', 'a'), ['401 1', '401 0', '429 0', '429 0'], 'and is listed';
             is_deeply $answers->('made_403', 'a'), [('403 2') x 4], 'and is not listed';
@@ -109,6 +123,7 @@ END
             wait_until { my @w = $nginx->workers; @w == 1 && $w[0] != $worker } 20, 'a new worker';
             is_deeply $answers->('kept_out', 'b'), ['401 1', '401 0', '429 0', '429 0'], 'kept out';
             is_deeply $answers->('let_in', 'b'), ['200 1', '200 0', '429 0', '429 0'], 'let in';
+            is_deeply $answers->('content_let_in', 'b'), ['200 1', '200 0', '429 0', '429 0'], 'let in before the content';
         };
 
         is $nginx->bad_lines, '', 'nothing alarming in the log';
@@ -127,7 +142,7 @@ subtest 'nginx -t refuses a module that takes the limits away' => sub {
     ok $is_fine, 'it is fine beside others' or diag $said;
     ($is_fine, $said) = try_config($orders{$order}, $conf->('test_removes_access_handlers on;'));
     ok !$is_fine, 'not if it removes their access handlers';
-    like $said, qr/\[emerg\] sliding_limit: another module has removed the access handler/, 'and nginx says so';
+    like $said, qr/\[emerg\] sliding_limit: another module has removed the access handler.*; remove that module/, 'and nginx says so';
 };
 
 done_testing;

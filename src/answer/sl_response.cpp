@@ -9,9 +9,6 @@ namespace sl {
 
 namespace {
 
-ngx_http_output_header_filter_pt next_header_filter;
-ngx_http_output_header_filter_pt next_last_header_filter;
-
 constexpr std::string_view kLimit = "X-RateLimit-Limit";
 constexpr std::string_view kRemaining = "X-RateLimit-Remaining";
 constexpr std::string_view kReset = "X-RateLimit-Reset";
@@ -126,80 +123,6 @@ bool set_ietf_headers(ngx_http_request_t *r, const Check &check)
     return set_header(r, kPolicy, text(policies, policy))
            && (service == services
                || set_header(r, kService, text(services, service)));
-}
-
-bool set_headers(ngx_http_request_t *r, const Check &check)
-{
-    ngx_uint_t styles = location_conf(r)->headers;
-    int64_t retry_after = retry_after_value(check);
-
-    if (retry_after >= 0) {
-        remove_header(r, kRetryAfter);
-    }
-
-    return (!(styles & kXHeaders) || set_x_headers(r, *check.shown()))
-           && (!(styles & kIetfHeaders) || set_ietf_headers(r, check))
-           && set_number(r, kRetryAfter, retry_after);
-}
-
-/*
- * What one client was refused with must not be handed to another by a cache,
- * whatever the application, add_header or expires say of the error page.
- */
-bool forbid_caching(ngx_http_request_t *r)
-{
-    remove_header(r, kCacheControl);
-    remove_header(r, kExpires);
-
-    return set_header(r, kCacheControl, "no-store");
-}
-
-/* Of this answer, not of those to subrequests that become a part of it. */
-Check *check_of_answer(ngx_http_request_t *r)
-{
-    return r == r->main ? Check::find(r) : nullptr;
-}
-
-/*
- * A filter, because headers set in the access phase would not survive: errors
- * and upstream answers start with a clean list.
- */
-ngx_int_t header_filter(ngx_http_request_t *r) noexcept
-{
-    Check *check = check_of_answer(r);
-
-    if (check != nullptr) {
-        check->foresee(r->headers_out.status);
-
-        if (check->shown() != nullptr && !set_headers(r, *check)) {
-            return NGX_ERROR;
-        }
-    }
-
-    return next_header_filter(r);
-}
-
-/*
- * By now no filter makes another status of it, as that of ranges does, nor
- * holds the header back to wait for the body, as that of images does; and
- * add_header and expires have had their say.
- */
-ngx_int_t last_header_filter(ngx_http_request_t *r) noexcept
-{
-    Check *check = check_of_answer(r);
-
-    /* no later: the client's next request may follow this answer */
-    if (check != nullptr && check->settle(r->headers_out.status)
-        && !set_headers(r, *check))
-    {
-        return NGX_ERROR;
-    }
-
-    if (check != nullptr && check->is_refused() && !forbid_caching(r)) {
-        return NGX_ERROR;
-    }
-
-    return next_last_header_filter(r);
 }
 
 void log_refusal(ngx_http_request_t *r, const Check &check)
@@ -471,6 +394,32 @@ int64_t retry_after_value(const Check &check) noexcept
                                                  : -1;
 }
 
+bool set_headers(ngx_http_request_t *r, const Check &check) noexcept
+{
+    ngx_uint_t styles = location_conf(r)->headers;
+    int64_t retry_after = retry_after_value(check);
+
+    if (retry_after >= 0) {
+        remove_header(r, kRetryAfter);
+    }
+
+    return (!(styles & kXHeaders) || set_x_headers(r, *check.shown()))
+           && (!(styles & kIetfHeaders) || set_ietf_headers(r, check))
+           && set_number(r, kRetryAfter, retry_after);
+}
+
+/*
+ * What one client was refused with must not be handed to another by a cache,
+ * whatever the application, add_header or expires say of the error page.
+ */
+bool forbid_caching(ngx_http_request_t *r) noexcept
+{
+    remove_header(r, kCacheControl);
+    remove_header(r, kExpires);
+
+    return set_header(r, kCacheControl, "no-store");
+}
+
 /*
  * The request is always ended here: as a return code of an access handler 401
  * and 403 would be taken for a matter of "satisfy".
@@ -493,18 +442,6 @@ ngx_int_t refuse(ngx_http_request_t *r, const Check &check) noexcept
     ngx_http_finalize_request(r, is_grpc ? send_grpc(r, check)
                                          : send_body(r, check, status));
     return NGX_DONE;
-}
-
-void install_header_filter() noexcept
-{
-    next_header_filter = ngx_http_top_header_filter;
-    ngx_http_top_header_filter = header_filter;
-}
-
-void install_last_header_filter() noexcept
-{
-    next_last_header_filter = ngx_http_top_header_filter;
-    ngx_http_top_header_filter = last_header_filter;
 }
 
 }  // namespace sl

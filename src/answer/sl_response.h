@@ -14,12 +14,13 @@ namespace sl {
 ngx_int_t refuse(ngx_http_request_t *r, const Check &check) noexcept;
 
 /*
- * Put filters in their places in the chain: what sets the headers, so that
- * other modules may have a say in them, and what has the last word, where the
- * status is final: it settles the counts, and keeps caches from refusals.
+ * What the answer says of the limit that is shown, instead of what it says of
+ * another. False: out of memory.
  */
-void install_header_filter() noexcept;
-void install_last_header_filter() noexcept;
+bool set_headers(ngx_http_request_t *r, const Check &check) noexcept;
+
+/* Keeps caches from what is a refusal. False: out of memory. */
+bool forbid_caching(ngx_http_request_t *r) noexcept;
 
 /*
  * Whole seconds, or -1: there is no such moment, or it is not known.

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "config/sl_config_redis.h"
+#include "request/sl_recording.h"
 
 namespace sl {
 
@@ -27,17 +28,23 @@ constexpr size_t kDefaultMemory = 16 * 1024 * 1024;
 
 bool use_memory(ngx_conf_t *cf, MainConf *mcf)
 {
-    void *memory = ngx_palloc(cf->pool, sizeof(MemoryStore));
+    void *store = ngx_palloc(cf->pool, sizeof(MemoryStore));
+    void *deny_cache = ngx_palloc(cf->pool, sizeof(DenyCache));
 
     mcf->table = SharedMemory::create(
         cf, mcf->memory_size,
         {mcf->zones.nelts, mcf->stores.nelts + 1, mcf->page_policy.len > 0});
 
-    if (memory == nullptr || mcf->table == nullptr) {
+    mcf->recorder = Recorder::create(cf->pool, mcf->zones.nelts);
+
+    if (store == nullptr || deny_cache == nullptr || mcf->table == nullptr
+        || mcf->recorder == nullptr)
+    {
         return false;
     }
 
-    mcf->memory = new (memory) MemoryStore(*mcf->table);
+    mcf->memory = new (store) MemoryStore(*mcf->table);
+    mcf->deny_cache = new (deny_cache) DenyCache(*mcf->table);
 
     return true;
 }
@@ -144,8 +151,12 @@ void find_lasting_refusals(const MainConf &mcf)
         });
 
         for (Limit *limit = first; limit != end; limit++) {
-            limit->refusals_last = !counts && !limit->zone->is_revised
-                                   && limit->zone->store != mcf.memory;
+            bool last = !counts && !limit->zone->is_revised
+                        && limit->zone->store != mcf.memory;
+
+            limit->refusal_mark =
+                last ? RefusalMarks::place_of(view(limit->zone->name))
+                     : kNoMark;
         }
     });
 }
@@ -174,6 +185,8 @@ bool link_configuration(ngx_conf_t *cf) noexcept
     }
 
     for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
+        zones[i]->index = i;
+
         if (!find_store_of(cf, *mcf, zones[i])) {
             return false;
         }

@@ -1,6 +1,7 @@
 #include "monitor/sl_metrics_text.h"
 
 #include "base/sl_version.h"
+#include "request/sl_recording.h"
 
 namespace sl {
 
@@ -9,11 +10,11 @@ namespace {
 template <typename Function>
 void for_each_zone(const MainConf &mcf, Function function)
 {
-    auto **zones = static_cast<Zone **>(mcf.zones.elts);
+    for (const Zone *zone : elements<Zone *>(mcf.zones)) {
+        ZoneMetrics *metrics = mcf.recorder->zone(*zone);
 
-    for (ngx_uint_t i = 0; i < mcf.zones.nelts; i++) {
-        if (zones[i]->metrics != nullptr) {
-            function(*zones[i], *zones[i]->metrics);
+        if (metrics != nullptr) {
+            function(*zone, *metrics);
         }
     }
 }
@@ -529,14 +530,14 @@ void write_prometheus(const MainConf &mcf, Output &text) noexcept
 
     Family(text, "start_time_seconds", "gauge",
            "Since when these counters count; a reload does not reset them.")
-        .sample("", mcf.metrics->since_s());
+        .sample("", mcf.recorder->metrics()->since_s());
 
     write_zones(mcf, text);
     write_stores(mcf, text);
 
     Family(text, "checks_in_flight", "gauge",
            "Checks that wait for an answer now.")
-        .sample("", mcf.metrics->checks_in_flight());
+        .sample("", mcf.recorder->metrics()->checks_in_flight());
 
     write_memory(mcf, text);
 }
@@ -551,10 +552,9 @@ void write_json(const MainConf &mcf, KeysShown keys, Output &text) noexcept
         << "\",\"hiredis\":\"" << mcf.hiredis_version
         << "\",\"tls\":" << (mcf.has_tls ? "true" : "false") << ",\"now\":";
     text.seconds(wall_clock_ms() * 1000)
-        << ",\"since\":" << mcf.metrics->since_s() << ",\"keys\":\""
-        << name_of(keys)
-        << "\",\"checks_in_flight\":" << mcf.metrics->checks_in_flight()
-        << ",\"zones\":[";
+        << ",\"since\":" << mcf.recorder->metrics()->since_s() << ",\"keys\":\""
+        << name_of(keys) << "\",\"checks_in_flight\":"
+        << mcf.recorder->metrics()->checks_in_flight() << ",\"zones\":[";
 
     Commas zones(text);
 

@@ -2,7 +2,7 @@
 
 #include "redis/sl_redis_adapter.h"
 #include "redis/sl_redis_tls.h"
-#include "store/pure/sl_decision.h"
+#include "store/pure/sl_limit_state.h"
 
 namespace sl {
 

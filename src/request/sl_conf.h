@@ -1,12 +1,18 @@
 /*
- * What the configuration says: read at start-up by config/, merged, and from
- * then on only read.
+ * What the configuration says: read at start-up by config/, merged and linked,
+ * and from then on only read.
+ *
+ * A limit is met in five forms. Limit is its line in the configuration,
+ * LimitValues what that line's variables say for a request, AppliedLimit all
+ * that becomes of it in that request. LimitQuery is what a store is told of it,
+ * and ScriptLimit how that is written for Redis.
  */
 
 #pragma once
 
 #include "base/sl_nginx.h"
 #include "request/pure/sl_status_list.h"
+#include "store/sl_deny_cache.h"
 #include "store/sl_memory_store.h"
 #include "store/sl_shared_memory.h"
 #include "store/sl_store.h"
@@ -15,6 +21,7 @@ namespace sl {
 
 struct Body;
 struct RedisSettings;
+class Recorder;
 
 /* Where in the configuration something stood. */
 struct Place {
@@ -33,7 +40,8 @@ struct NamedStore {
 /* The name of a line without name=, and where limits without store= go. */
 constexpr std::string_view kDefaultStore = "default";
 
-/* Counts in this nginx itself; also where they go without a default. */
+/* The store in this nginx itself: also where those limits go if there is no
+ * line that could be the default. */
 constexpr std::string_view kMemoryStore = "memory";
 
 constexpr ngx_msec_t kLongestWindow = 31UL * 24 * 60 * 60 * 1000;
@@ -50,13 +58,13 @@ struct Zone {
     Store *store; /* set when all is read */
     Place place;
 
-    /* What it has counted may be taken back or forgotten before its time. */
+    /* What the zone has counted may be taken back or forgotten early. */
     bool is_revised;
 
-    /* Somewhere it stands beside another one. */
+    /* Somewhere the zone stands beside another one. */
     bool has_company;
 
-    ZoneMetrics *metrics; /* set when the memory is there; nullptr: none */
+    size_t index; /* in MainConf::zones */
 };
 
 /* A whole number that stands there, or what a variable says. */
@@ -81,19 +89,21 @@ struct Limit {
     bool dry_run;
 
     /*
-     * A refusal holds until the moment it names, and those after it change
-     * nothing: so it can be remembered instead of asking again.
+     * For the deny cache. kNoMark, unless a refusal holds until the moment that
+     * it names, and those after it change nothing: only then it can be
+     * remembered instead of asking again.
      */
-    bool refusals_last;
+    size_t refusal_mark;
 };
 
 enum OnError : ngx_uint_t { kPass, kDeny, kLocal };
+
 /* How sliding_limit_metrics shows clients. */
 enum KeysShown : ngx_uint_t { kMaskedKeys = 1, kPlainKeys, kNoKeys };
 
 enum ResetFormat : ngx_uint_t { kDelta, kEpoch };
 
-/* A bit mask. */
+/* Bits of LocationConf::headers. */
 enum HeaderStyle : ngx_uint_t {
     kNoHeaders = 1,
     kXHeaders = 2,
@@ -109,16 +119,12 @@ struct MainConf {
     /* Set when all is read; nullptr if there are no limits to count in. */
     SharedMemory *table;
     MemoryStore *memory;
+    DenyCache *deny_cache;
+    Recorder *recorder;
 
-    /* Of sliding_limit_metrics: the Content-Security-Policy of its page. Empty:
-     * there is none. */
+    /* The Content-Security-Policy of sliding_limit_metrics' page; empty: there
+     * is no such page. */
     ngx_str_t page_policy;
-
-    /* Set when the memory is there; nullptr: there is not enough. */
-    Metrics *metrics;
-
-    /* Of this worker. */
-    WorkerMetrics *worker;
 
     /* For the metrics: what the module was built with. */
     std::string_view hiredis_version;
@@ -127,12 +133,12 @@ struct MainConf {
 
 struct LocationConf {
     /*
-     * Limit; nullptr: none of its own, so those of the level above.
-     * `sliding_limit off` is an empty array.
+     * Limit. `sliding_limit off` is an empty array. nullptr: the location has
+     * no limits of its own, so it has those of the level above.
      */
     ngx_array_t *limits;
 
-    /* Phase, or'ed: those in which there is a limit to check. */
+    /* The phases in which there is a limit to check: Phase, or'ed. */
     ngx_uint_t phases;
 
     ngx_msec_t deny_cache; /* 0: off */
@@ -145,25 +151,27 @@ struct LocationConf {
     ngx_flag_t dry_run;
     const Body *body;
 
-    /* KeysShown, of sliding_limit_metrics here; 0: there is none. */
+    /* KeysShown; 0: there is no sliding_limit_metrics here. */
     ngx_uint_t keys_shown;
 };
 
+/* While it is read. */
 inline MainConf *main_conf(ngx_conf_t *cf) noexcept
 {
     return static_cast<MainConf *>(
         ngx_http_conf_get_module_main_conf(cf, ngx_http_sliding_limit_module));
 }
 
-inline MainConf *main_conf(ngx_http_request_t *r) noexcept
+/* For requests. */
+inline const MainConf *main_conf(ngx_http_request_t *r) noexcept
 {
-    return static_cast<MainConf *>(
+    return static_cast<const MainConf *>(
         ngx_http_get_module_main_conf(r, ngx_http_sliding_limit_module));
 }
 
-inline LocationConf *location_conf(ngx_http_request_t *r) noexcept
+inline const LocationConf *location_conf(ngx_http_request_t *r) noexcept
 {
-    return static_cast<LocationConf *>(
+    return static_cast<const LocationConf *>(
         ngx_http_get_module_loc_conf(r, ngx_http_sliding_limit_module));
 }
 

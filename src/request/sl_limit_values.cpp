@@ -60,11 +60,11 @@ bool read_key(ngx_http_request_t *r, const Limit &limit, ngx_str_t *key)
            || evaluate(r, *limit.fallback, key);
 }
 
-bool read_max(ngx_http_request_t *r, const Limit &limit, Terms *terms)
+bool read_max(ngx_http_request_t *r, const Limit &limit, LimitValues *values)
 {
     ngx_str_t text;
 
-    terms->max = limit.max.fixed;
+    values->max = limit.max.fixed;
 
     if (limit.max.variable == nullptr) {
         return true;
@@ -75,27 +75,27 @@ bool read_max(ngx_http_request_t *r, const Limit &limit, Terms *terms)
     }
 
     if (text.len == 0 || view(text) == "unlimited") {
-        terms->apply = false;
+        values->apply = false;
         return true;
     }
 
-    terms->max = parse_count(view(text));
+    values->max = parse_count(view(text));
 
-    if (terms->max < 0) {
+    if (values->max < 0) {
         log_bad_number(r, limit, "max", view(text),
                        "a whole number from 0 to 2147483647, \"unlimited\" or "
                        "empty");
-        terms->max = 0;
+        values->max = 0;
     }
 
     return true;
 }
 
-bool read_cost(ngx_http_request_t *r, const Limit &limit, Terms *terms)
+bool read_cost(ngx_http_request_t *r, const Limit &limit, LimitValues *values)
 {
     ngx_str_t text;
 
-    terms->cost = limit.cost.fixed;
+    values->cost = limit.cost.fixed;
 
     if (limit.cost.variable == nullptr) {
         return true;
@@ -109,12 +109,12 @@ bool read_cost(ngx_http_request_t *r, const Limit &limit, Terms *terms)
         return true;
     }
 
-    terms->cost = parse_count(view(text));
+    values->cost = parse_count(view(text));
 
-    if (terms->cost < 0) {
+    if (values->cost < 0) {
         log_bad_number(r, limit, "cost", view(text),
                        "a whole number from 0 to 2147483647, or empty for 1");
-        terms->cost = kLargestCount + 1;
+        values->cost = kLargestCount + 1;
     }
 
     return true;
@@ -122,30 +122,30 @@ bool read_cost(ngx_http_request_t *r, const Limit &limit, Terms *terms)
 
 }  // namespace
 
-bool read_terms(ngx_http_request_t *r, const Limit &limit,
-                Terms *terms) noexcept
+bool evaluate_limit(ngx_http_request_t *r, const Limit &limit,
+                    LimitValues *values) noexcept
 {
-    terms->apply = false;
+    values->apply = false;
 
-    if (!read_condition(r, limit, &terms->apply)) {
+    if (!read_condition(r, limit, &values->apply)) {
         return false;
     }
 
-    if (!terms->apply) {
+    if (!values->apply) {
         return true;
     }
 
-    if (!read_key(r, limit, &terms->key)) {
+    if (!read_key(r, limit, &values->key)) {
         return false;
     }
 
-    if (terms->key.len == 0) {
-        terms->apply = false;
+    if (values->key.len == 0) {
+        values->apply = false;
         return true;
     }
 
-    return read_max(r, limit, terms)
-           && (!terms->apply || read_cost(r, limit, terms));
+    return read_max(r, limit, values)
+           && (!values->apply || read_cost(r, limit, values));
 }
 
 }  // namespace sl

@@ -7,8 +7,8 @@
 
 namespace sl {
 
-struct Terms {
-    /* If not, the request is exempt, and the rest means nothing. */
+struct LimitValues {
+    /* If it does not, the request is exempt, and the rest means nothing. */
     bool apply;
 
     ngx_str_t key;
@@ -17,7 +17,7 @@ struct Terms {
 };
 
 /* False: out of memory, or a variable could not be evaluated. */
-bool read_terms(ngx_http_request_t *r, const Limit &limit,
-                Terms *terms) noexcept;
+bool evaluate_limit(ngx_http_request_t *r, const Limit &limit,
+                    LimitValues *values) noexcept;
 
 }  // namespace sl

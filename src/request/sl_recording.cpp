@@ -1,16 +1,15 @@
 #include "request/sl_recording.h"
 
+#include <new>
+
 #include "base/pure/sl_escape.h"
 
 namespace sl {
 
 namespace {
 
-/* For a worker that has no place: nobody sees it. */
-WorkerMetrics unseen_worker;
-
-/* It may be a secret of the client's: the log shows no more of it than needed
- * to tell it from others. */
+/* A key may be a secret of the client's: the log shows no more of it than
+ * needed to tell it from others. */
 void log_persistent(ngx_http_request_t *r, const Zone &zone,
                     const Persistent &client)
 {
@@ -26,15 +25,26 @@ void log_persistent(ngx_http_request_t *r, const Zone &zone,
 
 }  // namespace
 
-void find_metrics(MainConf *mcf, ngx_log_t *log) noexcept
+Recorder *Recorder::create(ngx_pool_t *pool, size_t zones) noexcept
 {
-    auto **zones = static_cast<Zone **>(mcf->zones.elts);
-    auto *stores = static_cast<NamedStore *>(mcf->stores.elts);
+    void *memory = ngx_palloc(pool, sizeof(Recorder));
+    auto **places = static_cast<ZoneMetrics **>(
+        ngx_pcalloc(pool, zones * sizeof(ZoneMetrics *)));
 
-    mcf->metrics = mcf->table->metrics();
-    mcf->worker = &unseen_worker;
+    return memory != nullptr && places != nullptr ? new (memory)
+                   Recorder(places)
+                                                  : nullptr;
+}
 
-    if (mcf->metrics == nullptr) {
+Recorder::Recorder(ZoneMetrics **zones) noexcept
+    : metrics_(nullptr), zones_(zones), worker_(&unseen_), unseen_()
+{}
+
+void Recorder::find_places(const MainConf &mcf, ngx_log_t *log) noexcept
+{
+    metrics_ = mcf.table->metrics();
+
+    if (metrics_ == nullptr) {
         return;
     }
 
@@ -45,16 +55,16 @@ void find_metrics(MainConf *mcf, ngx_log_t *log) noexcept
                       what, name);
     };
 
-    for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
-        zones[i]->metrics = mcf->metrics->zone(view(zones[i]->name));
+    for (const Zone *zone : elements<Zone *>(mcf.zones)) {
+        zones_[zone->index] = metrics_->zone(view(zone->name));
 
-        if (zones[i]->metrics == nullptr) {
-            warn("zone", &zones[i]->name);
+        if (zones_[zone->index] == nullptr) {
+            warn("zone", &zone->name);
         }
     }
 
-    auto count_in = [mcf, warn](Store *store, ngx_str_t name) {
-        StoreMetrics *metrics = mcf->metrics->store(view(name));
+    auto count_in = [this, warn](Store *store, ngx_str_t name) {
+        StoreMetrics *metrics = metrics_->store(view(name));
 
         if (metrics != nullptr) {
             store->count_in(metrics);
@@ -63,45 +73,45 @@ void find_metrics(MainConf *mcf, ngx_log_t *log) noexcept
         }
     };
 
-    count_in(mcf->memory, str(kMemoryStore));
+    count_in(mcf.memory, str(kMemoryStore));
 
-    for (ngx_uint_t i = 0; i < mcf->stores.nelts; i++) {
-        count_in(stores[i].store, stores[i].name);
+    for (const NamedStore &named : elements<NamedStore>(mcf.stores)) {
+        count_in(named.store, named.name);
     }
 }
 
-void enter_metrics(MainConf *mcf) noexcept
+void Recorder::enter() noexcept
 {
     WorkerMetrics *worker =
-        mcf->metrics != nullptr ? mcf->metrics->enter() : nullptr;
+        metrics_ != nullptr ? metrics_->enter() : nullptr;
 
     if (worker != nullptr) {
-        mcf->worker = worker;
+        worker_ = worker;
     }
 }
 
-void leave_metrics(MainConf *mcf) noexcept
+void Recorder::leave() noexcept
 {
-    if (mcf->worker != &unseen_worker) {
-        mcf->worker->leave();
-        mcf->worker = &unseen_worker;
+    if (worker_ != &unseen_) {
+        worker_->leave();
+        worker_ = &unseen_;
     }
 }
 
-void record_event(ngx_http_request_t *r, const Zone &zone,
-                  const ZoneEvent &event) noexcept
+void Recorder::record(ngx_http_request_t *r, const Zone &zone,
+                      const ZoneEvent &event) noexcept
 {
-    const Metrics *metrics = main_conf(r)->metrics;
+    ZoneMetrics *place = zones_[zone.index];
 
-    if (zone.metrics == nullptr) {
+    if (place == nullptr) {
         return;
     }
 
     Persistent persistent;
 
-    zone.metrics->record(event, metrics->hash_of(event.key),
-                         static_cast<int64_t>(wall_clock_ms()),
-                         static_cast<int64_t>(zone.window), &persistent);
+    place->record(event, metrics_->hash_of(event.key),
+                  static_cast<int64_t>(wall_clock_ms()),
+                  static_cast<int64_t>(zone.window), &persistent);
 
     if (persistent.windows != 0) {
         log_persistent(r, zone, persistent);

@@ -1,6 +1,10 @@
 /*
- * Joins the metrics in shared memory with what they are about: zones, stores
- * and workers.
+ * What this nginx counts for operators to see, joined with what it is about: a
+ * place in the metrics for every zone and every store, and one for this worker.
+ *
+ * The metrics stand in shared memory, which is there later than the
+ * configuration and may have no room for them. So the configuration only points
+ * to a recorder, which has no places to begin with.
  */
 
 #pragma once
@@ -9,18 +13,45 @@
 
 namespace sl {
 
-/*
- * When the configuration is read and the memory is there, before workers start:
- * gives every zone and store its place.
- */
-void find_metrics(MainConf *mcf, ngx_log_t *log) noexcept;
+class Recorder {
+  public:
+    /* For that many zones; nullptr: out of memory. */
+    static Recorder *create(ngx_pool_t *pool, size_t zones) noexcept;
 
-/* A worker starts, and ends. */
-void enter_metrics(MainConf *mcf) noexcept;
-void leave_metrics(MainConf *mcf) noexcept;
+    /* The memory is there, workers are not yet. */
+    void find_places(const MainConf &mcf, ngx_log_t *log) noexcept;
 
-/* What a zone has to say about this request; logs whom it keeps refusing. */
-void record_event(ngx_http_request_t *r, const Zone &zone,
-                  const ZoneEvent &event) noexcept;
+    /* A worker starts, and ends. */
+    void enter() noexcept;
+    void leave() noexcept;
+
+    /* What a zone has to say about this request; logs whom it keeps refusing.
+     */
+    void record(ngx_http_request_t *r, const Zone &zone,
+                const ZoneEvent &event) noexcept;
+
+    /* By this worker. */
+    std::atomic<int64_t> &checks_in_flight() noexcept
+    {
+        return worker_->checks_in_flight;
+    }
+
+    /* nullptr: the memory has no room. */
+    const Metrics *metrics() const noexcept { return metrics_; }
+    ZoneMetrics *zone(const Zone &zone) const noexcept
+    {
+        return zones_[zone.index];
+    }
+
+  private:
+    explicit Recorder(ZoneMetrics **zones) noexcept;
+
+    Metrics *metrics_;
+    ZoneMetrics **zones_; /* by their index */
+    WorkerMetrics *worker_;
+
+    /* The place of a worker that has none: nobody sees what it counts. */
+    WorkerMetrics unseen_;
+};
 
 }  // namespace sl

@@ -1,6 +1,9 @@
 /*
  * The store that counts in this nginx's own shared memory: exact for all its
- * workers, and still there after a reload. Answers at once.
+ * workers, and still there after a reload. It answers at once.
+ *
+ * MemoryStore is what a check asks, SharedMemory lends it the table that all
+ * workers share and its lock, and that MemoryTable does the counting.
  */
 
 #pragma once
@@ -12,30 +15,31 @@ namespace sl {
 
 class MemoryStore final : public Store {
   public:
-    explicit MemoryStore(SharedMemory &table) noexcept : table_(table) {}
+    explicit MemoryStore(SharedMemory &memory) noexcept : memory_(memory) {}
 
     std::string_view kind() const noexcept override { return "memory"; }
+
+    /* As ask(), for those who know that there is nothing to wait for. */
+    void decide(const Query &query, Answer *answer) noexcept;
 
     PendingQuestion *ask(const Query &query, AnswerReceiver &,
                          Answer *answer) noexcept override
     {
-        answer->known = table_.ask(query.limits, query.count, answer->states,
-                                   &answer->time_us);
-        answer->error = StoreError::kMemory;
+        decide(query, answer);
 
         return nullptr;
     }
 
-    void take_back(const Query &query, int64_t time_us) noexcept override
-    {
-        table_.take_back(query.limits, query.count, time_us);
-    }
+    void take_back(const Query &query, int64_t time_us) noexcept override;
 
     void start() noexcept override {}
     void stop() noexcept override {}
 
   private:
-    SharedMemory &table_;
+    Decided decide_once(const Query &query, Answer *answer,
+                        uint64_t *evictions) noexcept;
+
+    SharedMemory &memory_;
 };
 
 }  // namespace sl

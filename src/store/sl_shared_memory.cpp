@@ -2,7 +2,6 @@
 
 #include <new>
 
-#include "base/sl_clock.h"
 #include "base/sl_random.h"
 
 namespace sl {
@@ -26,30 +25,6 @@ ngx_slab_pool_t *pool_of(ngx_shm_zone_t *zone)
 
 }  // namespace
 
-/*
- * The table, while nobody else has it. If a worker is killed in between, the
- * master process releases the lock, and the table repairs itself.
- */
-class SharedMemory::Locked {
-  public:
-    explicit Locked(ngx_shm_zone_t *zone) noexcept
-        : mutex_(pool_of(zone)->mutex), table_(contents_of(zone).table)
-    {
-        ngx_shmtx_lock(&mutex_);
-    }
-
-    ~Locked() { ngx_shmtx_unlock(&mutex_); }
-
-    Locked(const Locked &) = delete;
-    Locked &operator=(const Locked &) = delete;
-
-    MemoryTable *operator->() noexcept { return &table_; }
-
-  private:
-    ngx_shmtx_t &mutex_;
-    MemoryTable table_;
-};
-
 SharedMemory *SharedMemory::create(ngx_conf_t *cf, size_t size,
                                    const Measured &measured) noexcept
 {
@@ -62,12 +37,12 @@ SharedMemory *SharedMemory::create(ngx_conf_t *cf, size_t size,
         return nullptr;
     }
 
-    auto *table = new (memory) SharedMemory(zone, measured);
+    auto *shared = new (memory) SharedMemory(zone, measured);
 
     zone->init = init;
-    zone->data = table;
+    zone->data = shared;
 
-    return table;
+    return shared;
 }
 
 SharedMemory::SharedMemory(ngx_shm_zone_t *zone,
@@ -80,10 +55,19 @@ size_t SharedMemory::size_with_metrics(size_t zones, size_t stores) noexcept
     return kShareOfMetrics * Metrics::size_for(zones, stores);
 }
 
-const SharedMemory::Contents &SharedMemory::contents_of(
-    ngx_shm_zone_t *zone) noexcept
+SharedMemory::Contents &SharedMemory::contents_of(ngx_shm_zone_t *zone) noexcept
 {
-    return *static_cast<const Contents *>(pool_of(zone)->data);
+    return *static_cast<Contents *>(pool_of(zone)->data);
+}
+
+SharedMemory::Locked SharedMemory::locked() const noexcept
+{
+    return {&pool_of(zone_)->mutex, contents_of(zone_).table};
+}
+
+RefusalMarks &SharedMemory::refusal_marks() const noexcept
+{
+    return contents_of(zone_).refusal_marks;
 }
 
 Metrics *SharedMemory::metrics() const noexcept
@@ -183,71 +167,9 @@ ngx_int_t SharedMemory::has_what_is_shown(
     return NGX_ERROR;
 }
 
-bool SharedMemory::ask(const LimitQuery *limits, size_t count,
-                       LimitState *states, int64_t *time_us) noexcept
+TableStats SharedMemory::stats() const noexcept
 {
-    uint64_t evictions;
-    Decided decided = ask_once(limits, count, states, time_us, &evictions);
-
-    while (decided == Decided::kNotYet) {
-        ngx_sched_yield();
-        decided = ask_once(limits, count, states, time_us, &evictions);
-    }
-
-    report(evictions, decided == Decided::kNoMemory);
-
-    return decided == Decided::kYes;
-}
-
-Decided SharedMemory::ask_once(const LimitQuery *limits, size_t count,
-                               LimitState *states, int64_t *time_us,
-                               uint64_t *evictions) noexcept
-{
-    Locked table(zone_);
-
-    Decided decided =
-        table->ask(limits, count, monotonic_us(), states, time_us);
-
-    *evictions = table->stats().evictions;
-
-    return decided;
-}
-
-void SharedMemory::take_back(const LimitQuery *limits, size_t count,
-                             int64_t time_us) noexcept
-{
-    Locked(zone_)->take_back(limits, count, time_us);
-}
-
-void SharedMemory::remember(const LimitQuery &limit, const LimitState &state,
-                            int64_t asked_us) noexcept
-{
-    uint64_t evictions;
-
-    {
-        Locked table(zone_);
-
-        table->remember(limit, state, asked_us, monotonic_us());
-        evictions = table->stats().evictions;
-    }
-
-    report(evictions, false);
-}
-
-Recalled SharedMemory::recall(const LimitQuery &limit, int64_t max_age_us,
-                              LimitState *state) noexcept
-{
-    return Locked(zone_)->recall(limit, monotonic_us(), max_age_us, state);
-}
-
-void SharedMemory::forget(const LimitQuery &limit) noexcept
-{
-    Locked(zone_)->forget(limit);
-}
-
-TableStats SharedMemory::stats() noexcept
-{
-    return Locked(zone_)->stats();
+    return locked()->stats();
 }
 
 void SharedMemory::report(uint64_t evictions, bool is_full) noexcept

@@ -1,6 +1,10 @@
 /*
  * The piece of shared memory that sliding_limit_memory sizes, and that survives
- * a reload: one table for all workers, and the metrics.
+ * a reload: one table for all workers, marks of what the table remembers, and
+ * the metrics.
+ *
+ * SharedMemory owns the memory and the lock, MemoryTable is the table in it,
+ * and MemoryStore (which counts) and DenyCache (which remembers) use both.
  */
 
 #pragma once
@@ -8,6 +12,7 @@
 #include "base/sl_nginx.h"
 #include "metrics/pure/sl_metrics.h"
 #include "store/pure/sl_memory_table.h"
+#include "store/pure/sl_refusal_marks.h"
 
 namespace sl {
 
@@ -20,6 +25,9 @@ class SharedMemory {
         bool are_shown;
     };
 
+    /* The table, while nobody else has it. */
+    class Locked;
+
     /* nullptr, with a message, if that cannot be. */
     static SharedMemory *create(ngx_conf_t *cf, size_t size,
                                 const Measured &measured) noexcept;
@@ -27,29 +35,24 @@ class SharedMemory {
     /* Least size with room for the metrics of so many. */
     static size_t size_with_metrics(size_t zones, size_t stores) noexcept;
 
-    /* nullptr if it is too small for any. Not before the memory is there. */
+    /* Not before the memory is there; metrics() is nullptr if the memory is too
+     * small for any. */
+    Locked locked() const noexcept;
+    RefusalMarks &refusal_marks() const noexcept;
     Metrics *metrics() const noexcept;
 
-    /* See MemoryTable; each of these at the present time. False: there is no
-     * memory left to count it in. */
-    bool ask(const LimitQuery *limits, size_t count, LimitState *states,
-             int64_t *time_us) noexcept;
-    void take_back(const LimitQuery *limits, size_t count,
-                   int64_t time_us) noexcept;
-    void remember(const LimitQuery &limit, const LimitState &state,
-                  int64_t asked_us) noexcept;
-    Recalled recall(const LimitQuery &limit, int64_t max_age_us,
-                    LimitState *state) noexcept;
-    void forget(const LimitQuery &limit) noexcept;
-    TableStats stats() noexcept;
+    TableStats stats() const noexcept;
+
+    /* Tells the log, now and then, that memory is short: so many clients had to
+     * go early in all, and there was no room even so. */
+    void report(uint64_t evictions, bool is_full) noexcept;
 
   private:
-    class Locked;
-
     /* Begins the memory. */
     struct Contents {
         void *table;
         Metrics *metrics;
+        RefusalMarks refusal_marks;
     };
 
     SharedMemory(ngx_shm_zone_t *zone, const Measured &measured) noexcept;
@@ -57,13 +60,8 @@ class SharedMemory {
     Metrics *make_metrics(ngx_slab_pool_t *pool) const noexcept;
     ngx_int_t has_what_is_shown(const Contents &contents) const noexcept;
 
-    Decided ask_once(const LimitQuery *limits, size_t count, LimitState *states,
-                     int64_t *time_us, uint64_t *evictions) noexcept;
-
-    void report(uint64_t evictions, bool is_full) noexcept;
-
     static ngx_int_t init(ngx_shm_zone_t *zone, void *old) noexcept;
-    static const Contents &contents_of(ngx_shm_zone_t *zone) noexcept;
+    static Contents &contents_of(ngx_shm_zone_t *zone) noexcept;
 
     ngx_shm_zone_t *zone_;
     Measured measured_;
@@ -71,6 +69,30 @@ class SharedMemory {
     /* What the log has been told of, and when. */
     uint64_t reported_evictions_;
     ngx_msec_t reported_at_;
+};
+
+/*
+ * If a worker is killed while it holds the lock, the master process releases
+ * it, and the table repairs itself.
+ */
+class SharedMemory::Locked {
+  public:
+    Locked(ngx_shmtx_t *mutex, void *table) noexcept
+        : mutex_(mutex), table_(table)
+    {
+        ngx_shmtx_lock(mutex_);
+    }
+
+    ~Locked() { ngx_shmtx_unlock(mutex_); }
+
+    Locked(const Locked &) = delete;
+    Locked &operator=(const Locked &) = delete;
+
+    MemoryTable *operator->() noexcept { return &table_; }
+
+  private:
+    ngx_shmtx_t *mutex_;
+    MemoryTable table_;
 };
 
 }  // namespace sl

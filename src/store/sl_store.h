@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "store/pure/sl_decision.h"
 #include "store/pure/sl_limit_query.h"
+#include "store/pure/sl_limit_state.h"
 #include "store/pure/sl_outage.h"
 #include "store/pure/sl_store_error.h"
 #include "store/pure/sl_store_metrics.h"
@@ -74,9 +74,6 @@ class PendingQuestion {
   protected:
     ~PendingQuestion() = default;
 };
-
-/* Which limits of a request a store can decide about in one question. */
-enum class Together { kAll, kSameKey, kNone };
 
 class Store {
   public:

@@ -1,10 +1,11 @@
 /*
  * What other modules may do to a request, for t/other_modules.t: answer it in
- * the access phase, and change the status of its answer in a header filter.
- * Also what they had better not do.
+ * the access or the precontent phase, and change the status of its answer in a
+ * header filter. Also what they had better not do.
  *
  *   test_access ok | 401 | 403;       in a location: what its access handler
  *                                     returns
+ *   test_precontent ok | 401 | 403;   what its precontent handler returns
  *   test_status CODE;                 in a location: what it makes of a 200
  *   test_removes_access_handlers on;  in http: those of modules before it
  */
@@ -19,6 +20,7 @@ typedef struct {
 
 typedef struct {
     ngx_int_t access;
+    ngx_int_t precontent;
     ngx_int_t status;
 } location_conf_t;
 
@@ -33,6 +35,14 @@ static ngx_int_t access_handler(ngx_http_request_t *r)
         ngx_http_get_module_loc_conf(r, ngx_http_test_access_module);
 
     return conf->access == NGX_CONF_UNSET ? NGX_DECLINED : conf->access;
+}
+
+static ngx_int_t precontent_handler(ngx_http_request_t *r)
+{
+    location_conf_t *conf =
+        ngx_http_get_module_loc_conf(r, ngx_http_test_access_module);
+
+    return conf->precontent == NGX_CONF_UNSET ? NGX_DECLINED : conf->precontent;
 }
 
 static ngx_int_t status_filter(ngx_http_request_t *r)
@@ -65,33 +75,45 @@ static void *create_location_conf(ngx_conf_t *cf)
 
     if (conf != NULL) {
         conf->access = NGX_CONF_UNSET;
+        conf->precontent = NGX_CONF_UNSET;
         conf->status = NGX_CONF_UNSET;
     }
 
     return conf;
 }
 
-static ngx_int_t add_access_handler(ngx_conf_t *cf)
+static ngx_int_t add_handler(ngx_array_t *handlers,
+                             ngx_http_handler_pt function)
 {
-    main_conf_t *conf =
-        ngx_http_conf_get_module_main_conf(cf, ngx_http_test_access_module);
-    ngx_http_core_main_conf_t *cmcf =
-        ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-    ngx_array_t *handlers = &cmcf->phases[NGX_HTTP_ACCESS_PHASE].handlers;
-
-    if (conf->removes_access_handlers == 1) {
-        handlers->nelts = 0;
-    }
-
     ngx_http_handler_pt *handler = ngx_array_push(handlers);
 
     if (handler == NULL) {
         return NGX_ERROR;
     }
 
-    *handler = access_handler;
+    *handler = function;
 
     return NGX_OK;
+}
+
+static ngx_int_t add_handlers(ngx_conf_t *cf)
+{
+    main_conf_t *conf =
+        ngx_http_conf_get_module_main_conf(cf, ngx_http_test_access_module);
+    ngx_http_core_main_conf_t *cmcf =
+        ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    ngx_array_t *access = &cmcf->phases[NGX_HTTP_ACCESS_PHASE].handlers;
+    ngx_array_t *precontent = &cmcf->phases[NGX_HTTP_PRECONTENT_PHASE].handlers;
+
+    if (conf->removes_access_handlers == 1) {
+        access->nelts = 0;
+    }
+
+    if (add_handler(access, access_handler) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return add_handler(precontent, precontent_handler);
 }
 
 static ngx_int_t add_status_filter(ngx_conf_t *cf)
@@ -102,7 +124,7 @@ static ngx_int_t add_status_filter(ngx_conf_t *cf)
     return NGX_OK;
 }
 
-static ngx_conf_enum_t access_answers[] = {
+static ngx_conf_enum_t answers[] = {
     {ngx_string("ok"), NGX_OK},
     {ngx_string("401"), NGX_HTTP_UNAUTHORIZED},
     {ngx_string("403"), NGX_HTTP_FORBIDDEN},
@@ -112,7 +134,10 @@ static ngx_conf_enum_t access_answers[] = {
 static ngx_command_t commands[] = {
     {ngx_string("test_access"), NGX_HTTP_LOC_CONF | NGX_CONF_TAKE1,
      ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
-     offsetof(location_conf_t, access), access_answers},
+     offsetof(location_conf_t, access), answers},
+    {ngx_string("test_precontent"), NGX_HTTP_LOC_CONF | NGX_CONF_TAKE1,
+     ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
+     offsetof(location_conf_t, precontent), answers},
     {ngx_string("test_status"), NGX_HTTP_LOC_CONF | NGX_CONF_TAKE1,
      ngx_conf_set_num_slot, NGX_HTTP_LOC_CONF_OFFSET,
      offsetof(location_conf_t, status), NULL},
@@ -124,7 +149,7 @@ static ngx_command_t commands[] = {
 };
 
 static ngx_http_module_t access_module_ctx = {
-    .postconfiguration = add_access_handler,
+    .postconfiguration = add_handlers,
     .create_main_conf = create_main_conf,
     .create_loc_conf = create_location_conf,
 };

@@ -37,14 +37,6 @@ Tally ZoneMetrics::tally() const noexcept
                  of(ZoneResult::kFailedOpen) + of(ZoneResult::kFailedClosed)};
 }
 
-void ZoneMetrics::refused_until(int64_t us) noexcept
-{
-    int64_t known = refused_until_us_.load();
-
-    while (known < us && !refused_until_us_.compare_exchange_weak(known, us)) {
-    }
-}
-
 void ZoneMetrics::record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
                          int64_t window_ms, Persistent *persistent) noexcept
 {

@@ -85,16 +85,6 @@ class ZoneMetrics {
 
     Tally tally() const noexcept;
 
-    /*
-     * Until when a refusal of this zone is remembered somewhere, by a clock
-     * that all processes share: after that nobody need look for one.
-     */
-    void refused_until(int64_t us) noexcept;
-    bool may_have_refused(int64_t now_us) const noexcept
-    {
-        return now_us < refused_until_us_.load(std::memory_order_relaxed);
-    }
-
     Counter results[kZoneResults];
     Counter near_limit;
     Counter deny_cache_hits;
@@ -108,8 +98,6 @@ class ZoneMetrics {
 
   private:
     bool may_tell(int64_t now_ms) noexcept;
-
-    std::atomic<int64_t> refused_until_us_;
 
     /* When the log was last told of a persistent client. */
     std::atomic<int64_t> told_ms_;

@@ -2,10 +2,17 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace sl {
+
+/* Which limits of a request a store can decide about in one question. */
+enum class Together { kAll, kSameKey, kNone };
+
+/* For LimitQuery::refusal_mark. */
+constexpr size_t kNoMark = SIZE_MAX;
 
 /* One limit of a request, as the store needs to know it. */
 struct LimitQuery {
@@ -32,6 +39,10 @@ struct LimitQuery {
 
     /* If it is taken back: where it was counted; see LimitState. */
     uint64_t place = 0;
+
+    /* Where the deny cache marks refusals by this zone; kNoMark: it does not
+     * remember those by this limit. */
+    size_t refusal_mark = kNoMark;
 };
 
 }  // namespace sl

@@ -42,8 +42,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "store/pure/sl_decision.h"
 #include "store/pure/sl_limit_query.h"
+#include "store/pure/sl_limit_state.h"
 #include "store/pure/sl_memory_cells.h"
 #include "store/pure/sl_memory_refusals.h"
 

@@ -153,18 +153,6 @@ void persistent_clients_are_reported(void **)
     assert_text_equal(reported, "1:3 2:4 1:6 2:8 1:12 ");
 }
 
-void the_longest_refusal_counts(void **)
-{
-    Shared shared(1, 1);
-    ZoneMetrics &zone = *shared.metrics->zone("a");
-
-    assert_false(zone.may_have_refused(0));
-    zone.refused_until(100);
-    zone.refused_until(50);
-    assert_true(zone.may_have_refused(99));
-    assert_false(zone.may_have_refused(100));
-}
-
 void durations_find_their_bucket(void **)
 {
     sl::Durations durations{};
@@ -354,7 +342,6 @@ int main()
         cmocka_unit_test(exempt_requests_are_nobodys),
         cmocka_unit_test(only_who_is_refused_is_in_that_list),
         cmocka_unit_test(persistent_clients_are_reported),
-        cmocka_unit_test(the_longest_refusal_counts),
         cmocka_unit_test(durations_find_their_bucket),
         cmocka_unit_test(workers_come_and_go),
         cmocka_unit_test(the_place_of_a_dead_worker_is_free_again),

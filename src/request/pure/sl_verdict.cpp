@@ -1,11 +1,8 @@
-#include "store/pure/sl_decision.h"
+#include "request/pure/sl_verdict.h"
 
 namespace sl {
 
 namespace {
-
-/* A century, in microseconds: sums with it do not overflow. */
-constexpr int64_t kLongestWait = int64_t{100} * 366 * 86400 * 1000000;
 
 int weight(const Verdict &v)
 {
@@ -31,29 +28,6 @@ bool waits_longer(const LimitState &a, const LimitState &b)
 }
 
 }  // namespace
-
-bool read_answer(const int64_t *numbers, size_t count, size_t limits,
-                 LimitState *states, int64_t *time_us) noexcept
-{
-    if (limits > kMaxLimits || count != numbers_in_answer(limits)) {
-        return false;
-    }
-
-    for (size_t i = 0; i < limits; i++, numbers += kNumbersPerLimit) {
-        if (numbers[0] < 0 || numbers[0] > 2 || numbers[1] < 0 || numbers[2] < 0
-            || numbers[2] > kLongestWait)
-        {
-            return false;
-        }
-
-        states[i] = LimitState{numbers[0] != 0, numbers[0] == 2, numbers[1],
-                               numbers[2]};
-    }
-
-    *time_us = numbers[0];
-
-    return *time_us >= 0;
-}
 
 bool is_refusal(const Verdict &v) noexcept
 {
@@ -92,6 +66,18 @@ int64_t remaining(const Verdict &v) noexcept
     }
 
     return v.max > v.state.used && v.max > 0 ? v.max - v.state.used : 0;
+}
+
+LimitState uncounted(LimitState counted, int64_t cost) noexcept
+{
+    counted.is_counted = false;
+    counted.used -= cost;
+
+    if (counted.used == 0) {
+        counted.wait_us = kNoWait;
+    }
+
+    return counted;
 }
 
 int64_t seconds_to_wait(int64_t us) noexcept

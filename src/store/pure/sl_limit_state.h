@@ -1,9 +1,6 @@
 /*
- * What a store says about a request's limits, and what follows from it.
- *
- * A store answers three whole numbers per limit, and when that was. Everything
- * a client is shown (allowed or not, Remaining, Reset, Retry-After) is derived
- * from them here, so that every store leads to the same answers.
+ * What a store says about a request's limits: three whole numbers per limit,
+ * and when that was. What follows from it is told in request/pure/sl_verdict.h.
  */
 
 #pragma once
@@ -64,35 +61,5 @@ constexpr size_t numbers_in_answer(size_t limits)
  */
 bool read_answer(const int64_t *numbers, size_t count, size_t limits,
                  LimitState *states, int64_t *time_us) noexcept;
-
-/* What is known of one limit of a request. */
-struct Verdict {
-    int64_t max;
-    bool dry_run;
-
-    /* If not, there was no answer, and `state` means nothing. */
-    bool known;
-    LimitState state;
-};
-
-/* The request must not pass because of it, or must not but for a dry run. */
-bool is_refusal(const Verdict &v) noexcept;
-bool is_dry_refusal(const Verdict &v) noexcept;
-
-/*
- * Whether headers and variables show `a` rather than `b`: what refuses before
- * what only would (a dry run) before what admits before what is not known; of
- * those that refuse the longest wait, of those that admit the least remaining.
- */
-bool outweighs(const Verdict &a, const Verdict &b) noexcept;
-
-/* 80 % or more of it are used. */
-bool is_near_limit(const Verdict &v) noexcept;
-
-/* Never negative where it is known, else -1. */
-int64_t remaining(const Verdict &v) noexcept;
-
-/* Whole seconds that cover `us`; at least 1, as headers want it. */
-int64_t seconds_to_wait(int64_t us) noexcept;
 
 }  // namespace sl

@@ -1,0 +1,58 @@
+#include "request/pure/sl_outcome.h"
+
+#include <algorithm>
+
+namespace sl {
+
+Outcome outweighing(Outcome a, Outcome b) noexcept
+{
+    return std::max(a, b);
+}
+
+bool is_refusal(Outcome outcome) noexcept
+{
+    return outcome == Outcome::kRejected || outcome == Outcome::kFailedClosed;
+}
+
+Outcome outcome_of(const Verdict &verdict) noexcept
+{
+    if (is_refusal(verdict)) {
+        return Outcome::kRejected;
+    }
+
+    if (is_dry_refusal(verdict)) {
+        return Outcome::kRejectedDryRun;
+    }
+
+    return verdict.known ? Outcome::kPassed : Outcome::kNone;
+}
+
+ZoneResult result_of(const Verdict &verdict, bool has_failed,
+                     Outcome outcome) noexcept
+{
+    if (is_refusal(verdict)) {
+        return ZoneResult::kRejected;
+    }
+
+    if (is_dry_refusal(verdict)) {
+        return ZoneResult::kRejectedDryRun;
+    }
+
+    bool is_unknown = has_failed && !verdict.known;
+
+    if (is_unknown && outcome == Outcome::kFailedClosed) {
+        return ZoneResult::kFailedClosed;
+    }
+
+    if (is_refusal(outcome)) {
+        return ZoneResult::kRejectedElsewhere;
+    }
+
+    if (is_unknown) {
+        return ZoneResult::kFailedOpen;
+    }
+
+    return verdict.known ? ZoneResult::kPassed : ZoneResult::kAborted;
+}
+
+}  // namespace sl

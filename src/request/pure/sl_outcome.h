@@ -1,0 +1,36 @@
+/* What came of a request, and of each of its limits. */
+
+#pragma once
+
+#include "metrics/pure/sl_metrics.h"
+#include "request/pure/sl_verdict.h"
+
+namespace sl {
+
+/* Where there are several, the later one in this list outweighs the others. */
+enum class Outcome {
+    kNone,
+    kExempt,
+    kPassed,
+    kRejectedDryRun,
+    kFailedOpen,
+    kFailedClosed,
+    kRejected,
+};
+
+Outcome outweighing(Outcome a, Outcome b) noexcept;
+
+/* The request does not pass. */
+bool is_refusal(Outcome outcome) noexcept;
+
+/* What one limit alone leads to; kNone as long as there is no answer. */
+Outcome outcome_of(const Verdict &verdict) noexcept;
+
+/*
+ * What the metrics of a limit's zone are told of a request with this outcome.
+ * `has_failed`: the store that counts for the zone gave no answer.
+ */
+ZoneResult result_of(const Verdict &verdict, bool has_failed,
+                     Outcome outcome) noexcept;
+
+}  // namespace sl

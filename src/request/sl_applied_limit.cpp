@@ -1,0 +1,107 @@
+#include "request/sl_applied_limit.h"
+
+#include <algorithm>
+
+namespace sl {
+
+namespace {
+
+/*
+ * Where a store decides about limits one by one, what one of them has counted
+ * is taken back if another refuses: a refusal may end before its time.
+ */
+size_t refusal_mark(const AppliedLimit &applied)
+{
+    const Zone &zone = *applied.limit->zone;
+
+    return zone.has_company && zone.store->decides_together() == Together::kNone
+               ? kNoMark
+               : applied.refusal_mark;
+}
+
+}  // namespace
+
+void note(AppliedLimit *applied, const LimitState &state,
+          std::string_view decided_by) noexcept
+{
+    applied->verdict.known = true;
+    applied->verdict.state = state;
+    applied->stored = state;
+    applied->decided_by = decided_by;
+    applied->at = ngx_current_msec;
+}
+
+LimitQuery to_query(const AppliedLimit &applied) noexcept
+{
+    const Limit &limit = *applied.limit;
+
+    return LimitQuery{view(limit.zone->name),
+                      view(applied.key),
+                      static_cast<int64_t>(limit.zone->window) * 1000,
+                      applied.verdict.max,
+                      applied.cost,
+                      limit.zone->buckets,
+                      limit.counts_refused,
+                      applied.verdict.dry_run,
+                      limit.count_status != nullptr,
+                      applied.verdict.state.place,
+                      refusal_mark(applied)};
+}
+
+bool counts_with(const AppliedLimit &applied, ngx_uint_t status) noexcept
+{
+    const StatusList *list = applied.limit->count_status;
+
+    return list != nullptr && list->contains(static_cast<unsigned>(status));
+}
+
+bool AppliedLimits::init(ngx_pool_t *pool) noexcept
+{
+    return ngx_array_init(&array_, pool, 2, sizeof(AppliedLimit)) == NGX_OK;
+}
+
+AppliedLimit *AppliedLimits::add() noexcept
+{
+    auto *added = static_cast<AppliedLimit *>(ngx_array_push(&array_));
+
+    if (added != nullptr) {
+        *added = AppliedLimit{};
+    }
+
+    return added;
+}
+
+bool AppliedLimits::have_zone(const Zone &zone) const noexcept
+{
+    auto limits = all();
+
+    return std::any_of(limits.begin(), limits.end(),
+                       [&zone](const AppliedLimit &applied) {
+                           return applied.limit->zone == &zone;
+                       });
+}
+
+bool AppliedLimits::have_failed(const Store &store) const noexcept
+{
+    auto limits = all();
+
+    return std::any_of(
+        limits.begin(), limits.end(), [&store](const AppliedLimit &applied) {
+            return applied.has_failed && applied.limit->zone->store == &store;
+        });
+}
+
+const AppliedLimit *AppliedLimits::shown() const noexcept
+{
+    const AppliedLimit *shown = nullptr;
+
+    for (const AppliedLimit &applied : all()) {
+        if (shown == nullptr || outweighs(applied.verdict, shown->verdict)) {
+            shown = &applied;
+        }
+    }
+
+    return shown;
+}
+
+}  // namespace sl

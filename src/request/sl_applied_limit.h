@@ -1,0 +1,103 @@
+/* The limits that apply to a request, and what is known of each. */
+
+#pragma once
+
+#include "base/sl_nginx.h"
+#include "request/pure/sl_verdict.h"
+#include "request/sl_conf.h"
+#include "store/sl_store.h"
+
+namespace sl {
+
+/* For AppliedLimit::decided_by: no store, but what is remembered of it. */
+constexpr std::string_view kDenyCache = "deny_cache";
+
+/* A limit as it applies to one request, from its values to its answer. */
+struct AppliedLimit {
+    const Limit *limit;
+    ngx_str_t key;
+    int64_t cost;
+
+    /* With the max that this request has. */
+    Verdict verdict;
+
+    /* The limit's store has been asked, or need not be. */
+    bool is_asked;
+
+    /* Index of the first limit that was asked about in the same question. */
+    size_t asked_with;
+
+    /* The store has been asked, and has not answered. */
+    bool has_failed;
+
+    /* The store has not answered, and may have counted the request, or will. */
+    bool is_uncertain;
+
+    /* A refusal is known, and this request finds out whether it still holds. */
+    bool is_rechecked;
+
+    /* kNoMark: refusals are not remembered here. */
+    size_t refusal_mark;
+
+    /* For $sliding_limit_store. */
+    std::string_view decided_by;
+
+    /* Who answered; nullptr: nobody had to be asked, or nobody answered. */
+    Store *answered_by;
+
+    /* When the verdict became known, in nginx's milliseconds. */
+    ngx_msec_t at;
+
+    /* As it is in the store, while the verdict is about what is shown. */
+    LimitState stored;
+
+    /* If the request is counted: when, by the store's clock. */
+    int64_t counted_at_us;
+};
+
+/* Notes what somebody has decided about the limit. */
+void note(AppliedLimit *applied, const LimitState &state,
+          std::string_view decided_by) noexcept;
+
+/* What a store is told of the limit. */
+LimitQuery to_query(const AppliedLimit &applied) noexcept;
+
+/* Whether the limit counts only with certain statuses, and this is one. */
+bool counts_with(const AppliedLimit &applied, ngx_uint_t status) noexcept;
+
+/* All limits that applied to a request so far, in the order that it met them.
+ */
+class AppliedLimits {
+  public:
+    /* False: out of memory. */
+    bool init(ngx_pool_t *pool) noexcept;
+
+    /* One more, with nothing known of it; nullptr: out of memory. What points
+     * to the others is not valid any more. */
+    AppliedLimit *add() noexcept;
+
+    bool have_zone(const Zone &zone) const noexcept;
+
+    /* The store has been asked about one of them, and has not answered. */
+    bool have_failed(const Store &store) const noexcept;
+
+    /* The limit that headers and variables show; nullptr: there is none. */
+    const AppliedLimit *shown() const noexcept;
+
+    size_t size() const noexcept { return array_.nelts; }
+
+    AppliedLimit &operator[](size_t i) noexcept
+    {
+        return elements<AppliedLimit>(array_)[i];
+    }
+
+    Elements<const AppliedLimit> all() const noexcept
+    {
+        return elements<const AppliedLimit>(array_);
+    }
+
+  private:
+    ngx_array_t array_ = {};
+};
+
+}  // namespace sl

@@ -1,0 +1,147 @@
+/* What came of a request, from what is known of its limits. */
+
+#include "request/pure/sl_outcome.h"
+
+#include "unit.h"
+
+namespace {
+
+using sl::Outcome;
+using sl::Verdict;
+using sl::ZoneResult;
+
+constexpr Outcome kAll[] = {Outcome::kNone,       Outcome::kExempt,
+                            Outcome::kPassed,     Outcome::kRejectedDryRun,
+                            Outcome::kFailedOpen, Outcome::kFailedClosed,
+                            Outcome::kRejected};
+
+constexpr Verdict kAdmits{10, false, true, {true, true, 1, 1}};
+constexpr Verdict kRefuses{10, false, true, {false, false, 10, 1}};
+constexpr Verdict kWouldRefuse{10, true, true, {false, false, 10, 1}};
+constexpr Verdict kUnknown{10, false, false, {}};
+
+void a_rejection_outweighs_all_else(void **)
+{
+    for (Outcome other : kAll) {
+        assert_true(sl::outweighing(other, Outcome::kRejected)
+                    == Outcome::kRejected);
+        assert_true(sl::outweighing(Outcome::kRejected, other)
+                    == Outcome::kRejected);
+    }
+}
+
+void anything_outweighs_nothing(void **)
+{
+    for (Outcome other : kAll) {
+        assert_true(sl::outweighing(other, Outcome::kNone) == other);
+        assert_true(sl::outweighing(Outcome::kNone, other) == other);
+    }
+}
+
+void a_failure_outweighs_a_pass(void **)
+{
+    assert_true(sl::outweighing(Outcome::kPassed, Outcome::kFailedOpen)
+                == Outcome::kFailedOpen);
+    assert_true(sl::outweighing(Outcome::kRejectedDryRun, Outcome::kFailedOpen)
+                == Outcome::kFailedOpen);
+    assert_true(sl::outweighing(Outcome::kExempt, Outcome::kPassed)
+                == Outcome::kPassed);
+}
+
+void two_outcomes_are_refusals(void **)
+{
+    for (Outcome outcome : kAll) {
+        assert_int_equal(sl::is_refusal(outcome),
+                         outcome == Outcome::kRejected
+                             || outcome == Outcome::kFailedClosed);
+    }
+}
+
+void a_verdict_leads_to_an_outcome(void **)
+{
+    assert_true(sl::outcome_of(kAdmits) == Outcome::kPassed);
+    assert_true(sl::outcome_of(kRefuses) == Outcome::kRejected);
+    assert_true(sl::outcome_of(kWouldRefuse) == Outcome::kRejectedDryRun);
+    assert_true(sl::outcome_of(kUnknown) == Outcome::kNone);
+}
+
+void a_zone_that_refuses_has_rejected_whatever_else_happens(void **)
+{
+    for (Outcome outcome : kAll) {
+        for (bool has_failed : {false, true}) {
+            assert_true(sl::result_of(kRefuses, has_failed, outcome)
+                        == ZoneResult::kRejected);
+            assert_true(sl::result_of(kWouldRefuse, has_failed, outcome)
+                        == ZoneResult::kRejectedDryRun);
+        }
+    }
+}
+
+void a_zone_that_admits_may_be_overruled(void **)
+{
+    assert_true(sl::result_of(kAdmits, false, Outcome::kPassed)
+                == ZoneResult::kPassed);
+    assert_true(sl::result_of(kAdmits, false, Outcome::kRejectedDryRun)
+                == ZoneResult::kPassed);
+    assert_true(sl::result_of(kAdmits, false, Outcome::kRejected)
+                == ZoneResult::kRejectedElsewhere);
+    assert_true(sl::result_of(kAdmits, false, Outcome::kFailedClosed)
+                == ZoneResult::kRejectedElsewhere);
+}
+
+void a_zone_whose_store_failed_is_what_on_error_says(void **)
+{
+    assert_true(sl::result_of(kUnknown, true, Outcome::kFailedOpen)
+                == ZoneResult::kFailedOpen);
+    assert_true(sl::result_of(kUnknown, true, Outcome::kFailedClosed)
+                == ZoneResult::kFailedClosed);
+    assert_true(sl::result_of(kUnknown, true, Outcome::kRejected)
+                == ZoneResult::kRejectedElsewhere);
+}
+
+void a_failure_that_memory_made_up_for_is_none(void **)
+{
+    assert_true(sl::result_of(kAdmits, true, Outcome::kPassed)
+                == ZoneResult::kPassed);
+    assert_true(sl::result_of(kAdmits, true, Outcome::kFailedClosed)
+                == ZoneResult::kRejectedElsewhere);
+}
+
+void whoever_did_not_wait_has_aborted(void **)
+{
+    assert_true(sl::result_of(kUnknown, false, Outcome::kNone)
+                == ZoneResult::kAborted);
+    assert_true(sl::result_of(kUnknown, false, Outcome::kPassed)
+                == ZoneResult::kAborted);
+}
+
+void who_was_refused_before_all_were_asked_was_so_elsewhere(void **)
+{
+    assert_true(sl::result_of(kUnknown, false, Outcome::kRejected)
+                == ZoneResult::kRejectedElsewhere);
+    assert_true(sl::result_of(kUnknown, false, Outcome::kFailedClosed)
+                == ZoneResult::kRejectedElsewhere);
+}
+
+}  // namespace
+
+int main()
+{
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(a_rejection_outweighs_all_else),
+        cmocka_unit_test(anything_outweighs_nothing),
+        cmocka_unit_test(a_failure_outweighs_a_pass),
+        cmocka_unit_test(two_outcomes_are_refusals),
+        cmocka_unit_test(a_verdict_leads_to_an_outcome),
+        cmocka_unit_test(
+            a_zone_that_refuses_has_rejected_whatever_else_happens),
+        cmocka_unit_test(a_zone_that_admits_may_be_overruled),
+        cmocka_unit_test(a_zone_whose_store_failed_is_what_on_error_says),
+        cmocka_unit_test(a_failure_that_memory_made_up_for_is_none),
+        cmocka_unit_test(whoever_did_not_wait_has_aborted),
+        cmocka_unit_test(
+            who_was_refused_before_all_were_asked_was_so_elsewhere),
+    };
+
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

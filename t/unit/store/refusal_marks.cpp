@@ -1,0 +1,67 @@
+/* Until when somebody need look for a remembered refusal. */
+
+#include "store/pure/sl_refusal_marks.h"
+
+#include <set>
+#include <string>
+
+#include "unit.h"
+
+namespace {
+
+using sl::RefusalMarks;
+
+void the_longest_refusal_counts(void **)
+{
+    RefusalMarks marks{};
+
+    assert_false(marks.may_have_refused(0, 0));
+    marks.refused_until(0, 100);
+    marks.refused_until(0, 50);
+    assert_true(marks.may_have_refused(0, 99));
+    assert_false(marks.may_have_refused(0, 100));
+}
+
+void other_marks_are_none_of_it(void **)
+{
+    RefusalMarks marks{};
+
+    marks.refused_until(7, 100);
+    assert_false(marks.may_have_refused(6, 99));
+    assert_true(marks.may_have_refused(7, 99));
+    assert_false(marks.may_have_refused(8, 99));
+}
+
+void a_name_always_has_the_same_mark(void **)
+{
+    assert_int_equal(RefusalMarks::place_of("login"),
+                     RefusalMarks::place_of(std::string("log") + "in"));
+}
+
+void names_are_spread_over_the_marks(void **)
+{
+    std::set<size_t> places;
+
+    for (size_t i = 0; i < 10 * RefusalMarks::kCount; i++) {
+        size_t place = RefusalMarks::place_of("zone" + std::to_string(i));
+
+        assert_true(place < RefusalMarks::kCount);
+        places.insert(place);
+    }
+
+    assert_true(places.size() > RefusalMarks::kCount * 9 / 10);
+}
+
+}  // namespace
+
+int main()
+{
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(the_longest_refusal_counts),
+        cmocka_unit_test(other_marks_are_none_of_it),
+        cmocka_unit_test(a_name_always_has_the_same_mark),
+        cmocka_unit_test(names_are_spread_over_the_marks),
+    };
+
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
