@@ -18,6 +18,9 @@ constexpr std::string_view kReset = "X-RateLimit-Reset";
 constexpr std::string_view kRetryAfter = "Retry-After";
 constexpr std::string_view kCacheControl = "Cache-Control";
 constexpr std::string_view kExpires = "Expires";
+constexpr std::string_view kAccelExpires = "X-Accel-Expires";
+constexpr std::string_view kCdnCacheControl = "CDN-Cache-Control";
+constexpr std::string_view kSurrogateControl = "Surrogate-Control";
 constexpr std::string_view kPolicy = "RateLimit-Policy";
 constexpr std::string_view kService = "RateLimit";
 
@@ -148,8 +151,11 @@ bool set_headers(ngx_http_request_t *r, const Check &check)
  */
 bool forbid_caching(ngx_http_request_t *r)
 {
-    remove_header(r, kCacheControl);
-    remove_header(r, kExpires);
+    /* some caches obey one of the last three before Cache-Control */
+    for (std::string_view name : {kCacheControl, kExpires, kAccelExpires,
+                                  kCdnCacheControl, kSurrogateControl}) {
+        remove_header(r, name);
+    }
 
     return set_header(r, kCacheControl, "no-store");
 }
@@ -436,7 +442,10 @@ ngx_int_t send_grpc(ngx_http_request_t *r, const Check &check)
         return NGX_ERROR;
     }
 
-    r->header_only = 1;
+    /* HTTP/1 needs the end of a body if another filter has announced one */
+    if (r->http_version >= NGX_HTTP_VERSION_20) {
+        r->header_only = 1;
+    }
 
     /* a 200 could otherwise become a 304 or a 412 */
     r->disable_not_modified = 1;
