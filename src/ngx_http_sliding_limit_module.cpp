@@ -45,6 +45,7 @@
 #include "answer/sl_response.h"
 #include "answer/sl_variables.h"
 #include "base/sl_nginx.h"
+#include "config/sl_defaults.h"
 #include "config/sl_directives.h"
 #include "config/sl_link.h"
 #include "request/sl_recording.h"

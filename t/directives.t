@@ -668,12 +668,12 @@ refused('sliding_limit_body with three values',
 for my $type ('text/plain', 'application/json') {
     # [template, what is quoted of it]
     refused("$type '$_->[0]'", { location => "sliding_limit_body $type '$_->[0]';" },
-        qq{in a body's template no name follows the "\$": "$_->[1]"})
+        qq{invalid body template, no name follows the "\$": "$_->[1]"})
         for ['$', '$'], ['a$', '$'], ['a $ b', '$ b'], ['$$uri', '$$uri'], ['$-', '$-'],
         ['${}', '${}'], ['${-}', '${-}'], ['$uri$', '$'], ['{"a":"$"}', '$"}'], ['${', '${'];
 
     refused("$type '$_->[0]'", { location => "sliding_limit_body $type '$_->[0]';" },
-        qq(in a body's template no "}" follows the name: "$_->[1]"))
+        qq(invalid body template, no "}" follows the name: "$_->[1]"))
         for ['${unclosed', '${unclosed'], ['a ${uri b', '${uri b'], ['${uri', '${uri'],
         ['${uri-}', '${uri-}'], ['${uri' . ' ' x 2000, '${uri' . ' ' x 59 . '...'];
 
@@ -688,7 +688,7 @@ for my $type ('application/json', 'text/json', 'application/problem+json', 'Appl
 {
     refused("$type with a quote that is not closed",
         { location => qq{sliding_limit_body "$type" '{"wait":"\$uri}';} },
-        q(in a body's template a quote is not closed: "{"wait":"$uri}"));
+        q(invalid body template, a quote is not closed: "{"wait":"$uri}"));
 }
 
 # Backslashes as the module sees them: nginx takes two for one.
@@ -698,19 +698,19 @@ accepted("JSON $_", location => json_template($_))
     for '{"a":"\"$uri\""}', '{"a":"\\\\","b":"$uri"}', '{"a":"\\\\\""}', '"\u0022"';
 
 refused("JSON $_", { location => json_template($_) },
-    qq{in a body's template a quote is not closed: "$_"})
+    qq{invalid body template, a quote is not closed: "$_"})
     for '"', '{"a":"\"}', '{"a":"b\\\\\"}', '{"a":"b"}"';
 
 # with a value for each variable it must be JSON, whatever they hold
 refused("JSON $_", { location => json_template($_) },
-    qq{in a body's template there is no JSON, with a value for each variable: "$_"})
+    qq{invalid body template, it is not JSON, even with a value for each variable: "$_"})
     for '{"a":$uri$args}', '{"a":-$uri}', '{$uri:1}', '{"a":$uri', '{"a":1,}', '$uri $args', 'text', '[$uri,]';
 accepted("JSON $_", location => json_template($_))
     for '[$uri,$args]', ' { "$uri" : $args } ', '{"a":"$uri$args-$uri"}', '[1,"${uri}2",{"b":[$uri]}]';
 
 # what a variable holds must never complete an escape
 refused("JSON $_", { location => json_template($_) },
-    qq{in a body's template an escape is not complete: "$_"})
+    qq{invalid body template, an escape is not complete: "$_"})
     for '{"a":"\$uri"}', '"\u12$uri"', '"\u$uri"', '"a\\\\\$uri"';
 
 # ---- sliding_limit_redis: several

@@ -9,7 +9,7 @@ namespace sl {
 
 namespace {
 
-/* Of what a certificate can name. */
+/* The longest name that a certificate can have. */
 constexpr size_t kLongestName = 253;
 
 bool set_switch(ngx_conf_t *cf, const char *name, const ngx_str_t &text,
@@ -21,24 +21,16 @@ bool set_switch(ngx_conf_t *cf, const char *name, const ngx_str_t &text,
 
     *to = view(text) == "on";
 
-    if (!*to && view(text) != "off") {
-        refuse_value(cf, name, &text, "\"on\" or \"off\"");
-        return false;
-    }
-
-    return true;
+    return *to || view(text) == "off"
+           || refuse_value(cf, name, text, "\"on\" or \"off\"");
 }
 
 bool set_min_version(ngx_conf_t *cf, const ngx_str_t &text, bool *at_least_1_3)
 {
     *at_least_1_3 = view(text) == "1.3";
 
-    if (text.len != 0 && !*at_least_1_3 && view(text) != "1.2") {
-        refuse_value(cf, "tls_min_version", &text, "\"1.2\" or \"1.3\"");
-        return false;
-    }
-
-    return true;
+    return text.len == 0 || *at_least_1_3 || view(text) == "1.2"
+           || refuse_value(cf, "tls_min_version", text, "\"1.2\" or \"1.3\"");
 }
 
 bool is_host_name(std::string_view text)
@@ -66,8 +58,7 @@ bool set_expected_name(ngx_conf_t *cf, const ngx_str_t &given,
     }
 
     if (!is_host_name(view(given)) && !is_numeric_address(view(given))) {
-        refuse_value(cf, "tls_name", &given, "a host name or an address");
-        return false;
+        return refuse_value(cf, "tls_name", given, "a host name or an address");
     }
 
     *to = given;
@@ -88,7 +79,7 @@ bool has_certificate_and_key(ngx_conf_t *cf, const TlsParameters &given)
     return true;
 }
 
-/* To think that a connection is encrypted would be worse than a message. */
+/* A message is better than a connection that is wrongly taken for encrypted. */
 bool has_none(ngx_conf_t *cf, const TlsParameters &given,
               const RedisSettings &settings)
 {

@@ -455,8 +455,7 @@ void RedisChannel::log_down(Trouble trouble, std::string_view reason) noexcept
 
     breaker_.explain(server(), view(why.text));
     ngx_log_error(level, ngx_cycle->log, 0,
-                  "sliding_limit: redis \"%V\" is down: %V", &name_,
-                  &why.text);
+                  "sliding_limit: redis \"%V\" is down: %V", &name_, &why.text);
 }
 
 /* Of a cluster's; its name begins with what they have in common. */
