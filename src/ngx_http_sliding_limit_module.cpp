@@ -143,8 +143,8 @@ ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
     if (!sl::put_access_handler_first(cmcf)) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
                       "sliding_limit: another module has removed the access "
-                      "handler: no request would be limited, do without that "
-                      "module");
+                      "handler, so no request would be limited; the two "
+                      "modules cannot be used together");
         return NGX_ERROR;
     }
 

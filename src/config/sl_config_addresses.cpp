@@ -114,12 +114,12 @@ bool add_addresses_of(ngx_conf_t *cf, const RedisEndpoint &name,
     u.default_port = name.port;
 
     if (ngx_parse_url(cf->pool, &u) != NGX_OK || u.naddrs == 0) {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "sliding_limit: %s in \"%V\" in %V:%ui, must be a host "
-                      "that can be looked up now, or there must be a resolver "
-                      "in the http block that will know it",
-                      u.err ? u.err : "no address", &u.url, &place.file,
-                      place.line);
+        ngx_log_error(
+            NGX_LOG_EMERG, cf->log, 0,
+            "sliding_limit: %s in \"%V\" in %V:%ui; it must be possible "
+            "to look up the host now, or the http block must have a "
+            "resolver that can do so later",
+            u.err ? u.err : "no address", &u.url, &place.file, place.line);
         return false;
     }
 

@@ -306,9 +306,11 @@ bool read_limit(ngx_conf_t *cf, Limit *limit)
 bool may_join(ngx_conf_t *cf, const ngx_array_t &limits, const Limit *added)
 {
     if (limits.nelts > kMaxLimits) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sliding_limit: more than %uz limits at one level",
-                           kMaxLimits);
+        ngx_conf_log_error(
+            NGX_LOG_EMERG, cf, 0,
+            "sliding_limit: there are more than %uz limits at one "
+            "level",
+            kMaxLimits);
         return false;
     }
 

@@ -74,8 +74,9 @@ bool read_password_file(ngx_conf_t *cf, ngx_str_t name, ngx_str_t *password)
 
     if (line.empty() || static_cast<size_t>(n) == kLongestPasswordFile) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sliding_limit: password_file \"%V\" must hold a "
-                           "password in its first line and less than %uz bytes",
+                           "sliding_limit: password_file \"%V\" must have a "
+                           "password in its first line, and less than %uz "
+                           "bytes",
                            &name, kLongestPasswordFile);
         return false;
     }

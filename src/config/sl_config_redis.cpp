@@ -139,7 +139,7 @@ bool set_prefix(ngx_conf_t *cf, const ngx_str_t &given, ngx_str_t *to)
     return is_key_prefix(view(*to))
            || refuse_value(cf, "prefix", *to,
                            "1 to 64 letters, digits, \"_\", \".\" or \"-\"; "
-                           "the \":\" after it comes by itself");
+                           "the \":\" that follows it is added automatically");
 }
 
 bool set_connections(ngx_conf_t *cf, const ngx_str_t &text, ngx_uint_t *to)
@@ -265,8 +265,8 @@ bool set_redis(ngx_conf_t *cf, MainConf *mcf) noexcept
 
     if (other != nullptr) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sliding_limit: there is a redis named \"%V\" in "
-                           "%V:%ui already; give this one another name=, "
+                           "sliding_limit: there is already a redis named "
+                           "\"%V\" in %V:%ui; give this one another name=, "
                            "which limits refer to with store=",
                            &store.name, &other->place.file, other->place.line);
         return false;

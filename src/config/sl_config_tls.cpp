@@ -69,8 +69,8 @@ bool has_certificate_and_key(ngx_conf_t *cf, const TlsParameters &given)
 {
     if ((given.cert.len == 0) != (given.key.len == 0)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sliding_limit: %s is given, but not %s; a "
-                           "certificate needs its key",
+                           "sliding_limit: %s is given, but %s is not; a "
+                           "certificate and its key belong together",
                            given.cert.len ? "tls_cert=" : "tls_key=",
                            given.cert.len ? "tls_key=" : "tls_cert=");
         return false;
@@ -94,9 +94,9 @@ bool has_none(ngx_conf_t *cf, const TlsParameters &given,
             ngx_str_t name = str(parameter.name);
 
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "sliding_limit: %V is given, but \"%V\" is "
-                               "without TLS; add tls=on, or write rediss:// "
-                               "for redis://",
+                               "sliding_limit: %V is given, but \"%V\" does "
+                               "not use TLS; add tls=on, or write rediss:// "
+                               "instead of redis://",
                                &name, &settings.name);
             return false;
         }
@@ -119,7 +119,7 @@ bool set_tls(ngx_conf_t *cf, const TlsParameters &given, bool url_has_tls,
     if (url_has_tls && !is_on) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sliding_limit: tls=off is given, but \"%V\" means "
-                           "TLS; write redis:// for a connection without",
+                           "TLS; write redis:// for a connection without TLS",
                            &settings->name);
         return false;
     }
@@ -131,7 +131,7 @@ bool set_tls(ngx_conf_t *cf, const TlsParameters &given, bool url_has_tls,
     if (settings->endpoints[0].port == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sliding_limit: tls=on is given, but a unix socket "
-                           "as \"%V\" is without TLS",
+                           "like \"%V\" cannot use TLS",
                            &settings->name);
         return false;
     }

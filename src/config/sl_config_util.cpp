@@ -23,9 +23,10 @@ void log_unknown(ngx_conf_t *cf, std::string_view unknown,
     ngx_str_t list = str(view(known, p));
     ngx_str_t name = str(unknown);
 
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "sliding_limit: unknown parameter \"%V\", known are %V",
-                       &name, &list);
+    ngx_conf_log_error(
+        NGX_LOG_EMERG, cf, 0,
+        "sliding_limit: unknown parameter \"%V\", must be one of: %V", &name,
+        &list);
 }
 
 }  // namespace

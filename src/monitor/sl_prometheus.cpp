@@ -133,8 +133,8 @@ void write_zone_clients(const MainConf &mcf, Output &text)
          "Different clients in the last full minute, estimated.",
          &Clients::all},
         {"zone_rejected_clients",
-         "Different clients refused in the last full minute, or only by a "
-         "dry run, estimated.",
+         "Different clients that were refused in the last full minute, or "
+         "would have been but for a dry run, estimated.",
          &Clients::rejected},
     };
 
@@ -219,8 +219,8 @@ void write_store_states(const MainConf &mcf, Output &text)
     write_for_stores(
         mcf,
         {text, "store_down_since_seconds", "gauge",
-         "Since when a server of a store has been down, the longest of them; "
-         "0: none is."},
+         "When the outage of a store's server began, of several the earliest; "
+         "0 if none is down."},
         [](const Store &store) { return down_since_us(store) / 1000000; });
 
     write_for_stores(
@@ -255,8 +255,9 @@ void write_memory(const MainConf &mcf, Output &text)
     Family(text, "memory_evictions_total", "counter",
            "Clients that were forgotten early for want of memory.")
         .sample("", use.table.evictions);
-    Family(text, "memory_recoveries_total", "counter",
-           "Killed workers whose half done change was repaired.")
+    Family(
+        text, "memory_recoveries_total", "counter",
+        "Changes that killed workers left unfinished, and that were repaired.")
         .sample("", use.table.recoveries);
 }
 
@@ -272,7 +273,7 @@ void write_prometheus(const MainConf &mcf, Output &text) noexcept
          << "\"} 1\n";
 
     Family(text, "start_time_seconds", "gauge",
-           "Since when these counters count; a reload does not reset them.")
+           "When these counters began to count; a reload does not reset them.")
         .sample("", mcf.metrics->since_s());
 
     write_zone_requests(mcf, text);
