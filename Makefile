@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 
-# Sources that the user names need nothing of Debian's: no apt, no root, no nginx.
+# With sources that the user names nothing is installed: no apt, no root, no nginx.
 WANTED_PACKAGES := $(if $(filter undefined,$(origin NGINX_SRC)),build)
 
 NGINX_SRC ?= /usr/share/nginx/src
@@ -21,7 +21,7 @@ $(BUILD)/$(MODULE): $(SOURCES) scripts/build-module $(BUILD)/nginx-version
 	@echo "building $@"
 	@scripts/build-module "$(NGINX_SRC)" "$(BUILD)" "$(JOBS)"
 
-# a module fits the nginx it was built for and no other: notice a new one
+# A module fits only the nginx it was built for, so a new nginx must be noticed.
 $(BUILD)/nginx-version: FORCE
 	@scripts/install-packages $(WANTED_PACKAGES) \
 	    || { echo "or build for another nginx, with its sources: make NGINX_SRC=dir" >&2; exit 1; }
@@ -47,7 +47,7 @@ demo: ## install what is missing, build, and serve an example on 127.0.0.1:8080
 	@$(MAKE) -s module
 	@scripts/demo "$(abspath $(BUILD))/$(MODULE)" "$(PORT)"
 
-# Code without nginx and hiredis, which the tests compile with themselves, once.
+# Code without nginx and hiredis is compiled into the tests.
 PURE := $(wildcard src/*/pure/*.cpp src/*/pure/*.h)
 PURE_SOURCES := $(filter %.cpp,$(PURE))
 
@@ -73,22 +73,22 @@ $(BUILD)/model/src/%.o: src/%.cpp $(PURE)
 $(BUILD)/model/%: t/model/%.cpp $(wildcard t/model/*.h) $(patsubst %.cpp,$(BUILD)/model/%.o,$(PURE_SOURCES))
 	$(CXX) $(MODEL_FLAGS) -o $@ $< $(filter %.o,$^) -lhiredis
 
-# what the tests load beside the module, for the nginx that it was built for
+# The tests load this beside the module, so it is built for the same nginx.
 TEST_MODULE := $(BUILD)/ngx_http_test_module.so
 
 $(TEST_MODULE): t/modules/ngx_http_test_module.c scripts/build-test-module $(BUILD)/$(MODULE)
 	@scripts/build-test-module "$(BUILD)/nginx" $@
 
-# kept for the next time
+# Make keeps what it built on the way for the next time.
 .SECONDARY:
 
-# what clients read our headers with, for t/header_parsers.t, what speaks gRPC, for
-# t/grpc.t, and what drives a browser, for t/metrics_page.t
+# The first two read our headers as clients do, for t/header_parsers.t; the others
+# speak gRPC, for t/grpc.t, and drive a browser, for t/metrics_page.t.
 NPM_PACKAGES := ratelimit-header-parser@0.1.0 structured-headers@2.1.0 @grpc/grpc-js@1.14.7 playwright-core@1.61.1
 
 export SLIDING_LIMIT_NPM_DIR := $(abspath $(BUILD))/npm
 
-# does nothing where these versions are there
+# This does nothing where these versions are installed.
 npm-packages:
 	@[ "$$(cat $(BUILD)/npm/installed 2> /dev/null)" = "$(NPM_PACKAGES)" ] || { \
 	    scripts/install-packages npm && echo "installing: $(NPM_PACKAGES)" && mkdir -p $(BUILD)/npm \
@@ -96,7 +96,7 @@ npm-packages:
 	        --prefix "$(BUILD)/npm" $(NPM_PACKAGES) > $(BUILD)/npm/log \
 	    && echo "$(NPM_PACKAGES)" > $(BUILD)/npm/installed; }
 
-# BROWSER= (nothing) does without: the page is the same with any version of nginx
+# BROWSER= (empty) skips the tests that need one: any nginx serves the same page.
 BROWSER ?= browser
 export SLIDING_LIMIT_BROWSER := $(BROWSER)
 
@@ -134,7 +134,7 @@ CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h src/*/pure/*.cpp
                         bench/*.cpp t/unit/*/*.cpp t/unit/*/*.h t/unit/*.h \
                         t/model/*.cpp t/model/*.h t/modules/*.c)
 
-# the texts of the script and the page are generated: cppcheck would stumble over them
+# The texts of the script and the page are generated: cppcheck would stumble over them.
 lint: ## check formatting, C++ and shell scripts
 	@scripts/install-packages lint
 	@clang-format --dry-run -Werror $(CXX_FILES)

@@ -68,7 +68,7 @@ function latency(seconds) {
 const size = (bytes) => (bytes < 1048576 ? `${count(Math.ceil(bytes / 1024))}${NBSP}KiB`
     : `${upTo1Digit(bytes / 1048576)}${NBSP}MiB`);
 
-// What `share` of all checks were answered within: assumes, as Prometheus does,
+// The time within which this share of all checks was answered. As Prometheus does, it assumes
 // that those within one bucket are spread evenly.
 function quantile({ count: total, buckets }, share) {
     const rank = share * total;
@@ -132,7 +132,7 @@ const UNSEEN = /([\p{C}\p{Zl}\p{Zp}])/u;
 const asEscape = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
 const withEscapes = (text) => text.replace(new RegExp(UNSEEN, 'gu'), asEscape);
 
-// A client's key; the very long is cut, and whole in the title.
+// Shows a client's key; a very long one is cut, and stands whole in the title.
 function setKey(node, key) {
     if (node.shownKey === key) {
         return;
@@ -257,7 +257,7 @@ const CLIENTS = {
     ],
 };
 
-// Bars upon bars; those of one series are one path.
+// Stacks bars upon bars; those of one series are one path.
 function stackBars(kind, list, { left, bottom, slot, perUnit }, paths) {
     const width = (slot - (slot > 8 ? 2 : slot > 3 ? 0.5 : 0)).toFixed(2);
     const below = list.map(() => 0);
@@ -304,7 +304,7 @@ function makeChart(figure, kind) {
         };
     }
 
-    // Lines and labels of both axes; made anew only when one of them has changed.
+    // Draws lines and labels of both axes anew, if one of them has changed.
     function drawGrid(list, range) {
         const { left, right, bottom, slot, unit, upTo, perUnit } = place;
         const across = [];
@@ -473,7 +473,7 @@ for (const tile of TILES) {
     tile.value = add(box, 'dd');
 }
 
-// The last minute that is over; or the one that runs, if nothing has been counted before.
+// The last minute that is over; or the present one, if nothing was counted before it.
 function lastMinute(zone) {
     const [over, running] = periods(zone, RANGES['1h']).slice(-2);
     return over.all === 0 && data.since > over.time ? { ...running, isRunning: true } : over;
@@ -622,12 +622,12 @@ function consequences(store) {
         .join(', ');
 }
 
-// In the last full minute or since.
+// Whether requests had to do without it in the last full minute, or have since.
 function hasFailedLately(store) {
     return zonesOf(store).some((zone) => periods(zone, RANGES['1h']).slice(-2).some((period) => period.failed > 0));
 }
 
-// Since when and why; of several servers, of the one that has been down longest.
+// Says since when and why it is down; of several servers, for the one that has been down longest.
 function outageWords({ down, address }) {
     const { server, since, reason } = down.reduce((first, each) => (each.since < first.since ? each : first));
     const moment = (data.now - since < 43200 ? clockWithSeconds : dayAndClock)(since);
@@ -656,7 +656,7 @@ function showHealth() {
     if (troubled.length === 0) {
         const past = data.stores.map(consequences).filter(Boolean).join(', ');
         const servers = data.stores.filter((store) => store.kind !== 'memory');
-        const up = servers.length === 0 ? 'all is counted in this nginx'
+        const up = servers.length === 0 ? 'everything is counted in this nginx'
             : servers.length === 1 ? `${nameOf(servers[0])} is up` : 'all stores are up';
         words = `All well: ${up}${past && `; in past outages ${past}`}`;
     }

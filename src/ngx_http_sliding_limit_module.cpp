@@ -44,6 +44,7 @@
 
 #include "answer/sl_variables.h"
 #include "base/sl_nginx.h"
+#include "config/sl_defaults.h"
 #include "config/sl_directives.h"
 #include "config/sl_link.h"
 #include "request/sl_recording.h"
@@ -119,7 +120,7 @@ ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
     if (!sl::put_handlers_first(cmcf, &missing)) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
                       "sliding_limit: another module has removed the %s "
-                      "handler: no request would be limited in that phase; "
+                      "handler, so no request would be limited in that phase; "
                       "remove that module from the configuration",
                       missing);
         return NGX_ERROR;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "answer/sl_response.h"
+#include "answer/sl_headers.h"
+#include "answer/sl_refusal.h"
 #include "request/sl_check.h"
 
 namespace sl {

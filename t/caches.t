@@ -34,6 +34,12 @@ my $nginx = start_nginx(<<"END",
 
     location /expires { expires 1h; empty_gif; }
     location /add_header { add_header Cache-Control public always; empty_gif; }
+    location /accel_expires { add_header X-Accel-Expires 3600 always; empty_gif; }
+    location /of_cdns {
+        add_header CDN-Cache-Control max-age=3600 always;
+        add_header Surrogate-Control max-age=3600 always;
+        empty_gif;
+    }
     location /page { error_page 429 /page.html; empty_gif; }
     location /page_as_200 { error_page 429 =200 /page.html; empty_gif; }
     location /file_as_200 { error_page 429 =200 /file.html; empty_gif; }
@@ -106,6 +112,8 @@ my @refusals = (
     [503, '/down_page', 'on_error deny with an error_page'],
     [429, '/expires', 'a location that expires'],
     [429, '/add_header', 'a location that adds a header of its own'],
+    [429, '/accel_expires', 'a location that tells an nginx in front to cache'],
+    [429, '/of_cdns', 'a location that tells CDNs to cache'],
     [429, '/page', 'an error_page that may be cached, by expires and by add_header'],
     [200, '/page_as_200', 'the same, that pretends to be no error'],
     [200, '/file_as_200', 'an error_page that expires and pretends to be no error'],
@@ -113,14 +121,17 @@ my @refusals = (
     [200, '/named_as_200', 'the same, that pretends to be no error'],
 );
 
+# what caches obey, some of them before Cache-Control
+my @of_caches = qw(Cache-Control Expires X-Accel-Expires CDN-Cache-Control Surrogate-Control);
+
 for (@refusals) {
     my ($status, $path, $name) = @$_;
 
     subtest "refused: $name" => sub {
-        is_deeply [ask($nginx->port, $_, $path, 'guilty', qw(Cache-Control Expires))], [$status, 'no-store', ''], $_
+        is_deeply [ask($nginx->port, $_, $path, 'guilty', @of_caches)], [$status, 'no-store', '', '', '', ''], $_
             for qw(GET HEAD);
 
-        is +(ask($cache->port, 'GET', $path, 'guilty'))[0], $status, 'through a cache';
+        is_deeply [ask($cache->port, 'GET', $path, 'guilty', 'X-Cache')], [$status, 'MISS'], 'through a cache';
         is_deeply [ask($cache->port, 'GET', $path, 'innocent', 'X-Cache', 'Content-Type')],
             [200, 'MISS', 'image/gif'], 'which has nothing of that for the next client';
     };
@@ -130,6 +141,9 @@ subtest 'what passes may be cached as ever' => sub {
     is_deeply [ask($nginx->port, 'GET', '/plain', 'innocent', 'Cache-Control')], [200, ''];
     is_deeply [ask($nginx->port, 'GET', '/expires', 'innocent', 'Cache-Control')], [200, 'max-age=3600'];
     is_deeply [ask($nginx->port, 'GET', '/add_header', 'innocent', 'Cache-Control')], [200, 'public'];
+    is_deeply [ask($nginx->port, 'GET', '/accel_expires', 'innocent', 'X-Accel-Expires')], [200, 3600];
+    is_deeply [ask($nginx->port, 'GET', '/of_cdns', 'innocent', qw(CDN-Cache-Control Surrogate-Control))],
+        [200, 'max-age=3600', 'max-age=3600'];
     is_deeply [ask($cache->port, 'GET', '/plain?again', 'innocent', 'X-Cache')], [200, $_] for qw(MISS HIT);
 };
 

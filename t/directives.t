@@ -146,7 +146,7 @@ my $BODY = 'json, problem, text or grpc, or a media type like text/html and a te
 my $PREFIX = 'a whole number of bits from 1 to 128';
 my $NAME = $ZONE . ', and not "memory"';
 my $DB = 'a number from 0 to 2147483647';
-my $LOOKED_UP = 'must be a host that can be looked up now, or there must be a resolver in the http block';
+my $LOOKED_UP = 'it must be possible to look up the host now, or the http block must have a resolver';
 my $ADDRESS = 'must be host or host:port with a port from 1 to 65535';
 my $SOCKET = 'an absolute path shorter than 108 bytes';
 
@@ -259,7 +259,7 @@ for (qw(zone max window key fallback cost if algorithm buckets count count_statu
 refused('dry_run twice', { with_limit(dry_limit() =~ s/;$/ dry_run;/r) },
     'dry_run is given twice');
 
-my $KNOWN = 'known are zone=, max=, window=, key=, fallback=, cost=, if=, algorithm=, buckets=, '
+my $KNOWN = 'must be one of: zone=, max=, window=, key=, fallback=, cost=, if=, algorithm=, buckets=, '
     . 'count=, count_status=, phase=, store=, dry_run';
 
 for ('rate=5', 'Zone=z', ' zone=z', '=z', 'dry_run=on', 'dry_run=', 'costs=1', 'z==z') {
@@ -668,12 +668,12 @@ refused('sliding_limit_body with three values',
 for my $type ('text/plain', 'application/json') {
     # [template, what is quoted of it]
     refused("$type '$_->[0]'", { location => "sliding_limit_body $type '$_->[0]';" },
-        qq{in a body's template no name follows the "\$": "$_->[1]"})
+        qq{invalid body template, no name follows the "\$": "$_->[1]"})
         for ['$', '$'], ['a$', '$'], ['a $ b', '$ b'], ['$$uri', '$$uri'], ['$-', '$-'],
         ['${}', '${}'], ['${-}', '${-}'], ['$uri$', '$'], ['{"a":"$"}', '$"}'], ['${', '${'];
 
     refused("$type '$_->[0]'", { location => "sliding_limit_body $type '$_->[0]';" },
-        qq(in a body's template no "}" follows the name: "$_->[1]"))
+        qq(invalid body template, no "}" follows the name: "$_->[1]"))
         for ['${unclosed', '${unclosed'], ['a ${uri b', '${uri b'], ['${uri', '${uri'],
         ['${uri-}', '${uri-}'], ['${uri' . ' ' x 2000, '${uri' . ' ' x 59 . '...'];
 
@@ -688,7 +688,7 @@ for my $type ('application/json', 'text/json', 'application/problem+json', 'Appl
 {
     refused("$type with a quote that is not closed",
         { location => qq{sliding_limit_body "$type" '{"wait":"\$uri}';} },
-        q(in a body's template a quote is not closed: "{"wait":"$uri}"));
+        q(invalid body template, a quote is not closed: "{"wait":"$uri}"));
 }
 
 # Backslashes as the module sees them: nginx takes two for one.
@@ -698,19 +698,19 @@ accepted("JSON $_", location => json_template($_))
     for '{"a":"\"$uri\""}', '{"a":"\\\\","b":"$uri"}', '{"a":"\\\\\""}', '"\u0022"';
 
 refused("JSON $_", { location => json_template($_) },
-    qq{in a body's template a quote is not closed: "$_"})
+    qq{invalid body template, a quote is not closed: "$_"})
     for '"', '{"a":"\"}', '{"a":"b\\\\\"}', '{"a":"b"}"';
 
 # with a value for each variable it must be JSON, whatever they hold
 refused("JSON $_", { location => json_template($_) },
-    qq{in a body's template there is no JSON, with a value for each variable: "$_"})
+    qq{invalid body template, it is not JSON, even with a value for each variable: "$_"})
     for '{"a":$uri$args}', '{"a":-$uri}', '{$uri:1}', '{"a":$uri', '{"a":1,}', '$uri $args', 'text', '[$uri,]';
 accepted("JSON $_", location => json_template($_))
     for '[$uri,$args]', ' { "$uri" : $args } ', '{"a":"$uri$args-$uri"}', '[1,"${uri}2",{"b":[$uri]}]';
 
 # what a variable holds must never complete an escape
 refused("JSON $_", { location => json_template($_) },
-    qq{in a body's template an escape is not complete: "$_"})
+    qq{invalid body template, an escape is not complete: "$_"})
     for '{"a":"\$uri"}', '"\u12$uri"', '"\u$uri"', '"a\\\\\$uri"';
 
 # ---- sliding_limit_redis: several
@@ -734,7 +734,7 @@ refused("JSON $_", { location => json_template($_) },
         my @lines = line_numbers('sliding_limit_redis', %config);
 
         refused("two $what", \%config,
-            qq{there is a redis named "$name" in $conf:$lines[0] already}, 'name=', 'store=',
+            qq{there is already a redis named "$name" in $conf:$lines[0]}, 'name=', 'store=',
             "in $conf:$lines[1]\n");
     }
 }
@@ -924,7 +924,7 @@ for my $name (qw(name timeout connect_timeout user password password_file db)) {
 for ('retries=3', "passwd=$SECRET", "Password=$SECRET", "pass=$SECRET=", 'password', 'tls') {
     my ($name) = /^([^=]*=?)/;
     refused("parameter $name", { with_redis("$host $_") }, qq{unknown parameter "$name"},
-        'known are name=, timeout=, connect_timeout=, user=, password=, password_file=, ');
+        'must be one of: name=, timeout=, connect_timeout=, user=, password=, password_file=, ');
 }
 
 # ---- sliding_limit_redis: logging in
@@ -945,7 +945,7 @@ for ("$host password=$SECRET password_file=$file",
 }
 
 {
-    my $must_hold = 'must hold a password in its first line and less than 4096 bytes';
+    my $must_hold = 'must have a password in its first line, and less than 4096 bytes';
     my $other = "$dir/other";
 
     for (['a line', "$SECRET\n"], ['no end of line', $SECRET], ['CRLF', "$SECRET\r\n"],
@@ -994,15 +994,15 @@ accepted("tls=off: $_", with_redis("$_ tls=off"))
     }
 }
 
-refused("$_ without TLS", { with_redis("$host $_") }, s/=.*/=/r . qq{ is given, but "$host" is without TLS},
+refused("$_ without TLS", { with_redis("$host $_") }, s/=.*/=/r . qq{ is given, but "$host" does not use TLS},
     'add tls=on', 'rediss://')
     for "tls_ca=$file", "tls_cert=$file", "tls_key=$file", 'tls_name=a', 'tls_verify=on', 'tls_min_version=1.2';
 refused('tls_verify= and tls=off', { with_redis("$host tls=off tls_verify=off") }, 'tls_verify= is given, but',
-    'is without TLS');
+    'does not use TLS');
 refused('rediss:// and tls=off', { with_redis("rediss://u:$SECRET\@127.0.0.1 tls=off") },
     'tls=off is given, but "rediss://u:***@127.0.0.1" means TLS', 'write redis://');
 refused('tls=on and a socket', { with_redis('unix:/run/redis.sock tls=on') },
-    'tls=on is given, but a unix socket as "unix:/run/redis.sock" is without TLS');
+    'tls=on is given, but a unix socket like "unix:/run/redis.sock" cannot use TLS');
 
 for my $name ('tls', 'tls_verify') {
     refused("$name=$_", { with_redis("rediss://127.0.0.1 $name=$_") }, qq{invalid $name "$_", must be "on" or "off"})
@@ -1017,9 +1017,9 @@ refused('tls_name=' . substr($_, 0, 20), { with_redis("rediss://127.0.0.1 \"tls_
     for 'a b', 'a:6379', 'a/b', '[::1]', '*.example', 'a' x 254;
 
 refused('tls_cert= without tls_key=', { with_redis("rediss://127.0.0.1 tls_cert=$file") },
-    'tls_cert= is given, but not tls_key=');
+    'tls_cert= is given, but tls_key= is not');
 refused('tls_key= without tls_cert=', { with_redis("rediss://127.0.0.1 tls_key=$file") },
-    'tls_key= is given, but not tls_cert=');
+    'tls_key= is given, but tls_cert= is not');
 
 for my $name (qw(tls tls_ca tls_cert tls_key tls_name tls_verify tls_min_version)) {
     refused("$name= without value", { with_redis("rediss://127.0.0.1 $name=") }, qq{"$name=" has no value});

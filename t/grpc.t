@@ -84,6 +84,11 @@ my $locations = <<"END";
         sliding_limit zone=lost max=0 window=60s key=\$http_client;
         empty_gif;
     }
+    location /test.Trailer/ {
+        sliding_limit zone=trailer max=0 window=60s key=\$http_client;
+        add_trailer X-T hello always;
+        grpc_pass grpc://127.0.0.1:$application;
+    }
     location = /limits { sliding_limit_metrics; }
 END
 
@@ -204,6 +209,18 @@ subtest 'a client of HTTP/1.1 gets the same, and may go on' => sub {
     is $headers->{'content-type'}, 'application/grpc';
     is $headers->{'content-length'}, 0;
     like $body, qr{^HTTP/1\.1 200 .*grpc-status: 8\r\n.*\r\n\r\n$}s, 'twice on one connection';
+};
+
+subtest 'also where other modules add something to the end of the answer' => sub {
+    my $text = "POST /test.Trailer/unary HTTP/1.1\r\nHost: a\r\nClient: a\r\nContent-Length: 5\r\n";
+    my ($status, $headers, $body) = request($nginx->port, "$text\r\nhello${text}Connection: close\r\n\r\nhello");
+    is $status, 200;
+    is $headers->{'grpc-status'}, 8;
+    is $headers->{'transfer-encoding'}, 'chunked';
+    like $body, qr{^0\r\nX-T: hello\r\n\r\nHTTP/1\.1 200 .*\r\n\r\n0\r\nX-T: hello\r\n\r\n$}s, 'twice on one connection';
+
+    my $said = `nghttp -v -H 'client: a' http://127.0.0.1:$port/test.Trailer/unary 2>&1`;
+    is_deeply frames($said), ['HEADERS +END_STREAM'], 'and with HTTP/2 it is nothing but headers';
 };
 
 subtest 'the log shows a 200 that was refused, and the metrics count it as such' => sub {

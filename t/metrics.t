@@ -492,12 +492,21 @@ END_HTTP
 
 {
     my $cluster = start_cluster(primaries => 3);
-    my $nginx = start_nginx(<<"END", workers => 2, http => 'sliding_limit_redis ' . $cluster->url . ' timeout=1s connect_timeout=5s;');
+    my ($part) = grep { $cluster->owner('rate_limit::probe') != $_ } $cluster->nodes;
+    my $address = 'redis://127.0.0.1:' . $part->port;
+    my $nginx = start_nginx(<<"END", workers => 2,
     $METRICS
     location / { sliding_limit zone=z max=9 window=600s key=\$arg_k; empty_gif; }
 END
+        http => 'sliding_limit_redis ' . $cluster->url . ' timeout=1s connect_timeout=5s;'
+            . "sliding_limit_redis $address name=part;");
     $nginx->try("/?k=$_") for 1 .. 20;
     wait_until { !@{ store($nginx, 'default')->{down} } } 20, 'all servers of the cluster';
+
+    wait_until { @{ store($nginx, 'part')->{down} } } 20, 'the one that has only a part of the keys';
+    my $reason = store($nginx, 'part')->{down}[0]{reason};
+    like $reason, qr{^MOVED \d+ .* use cluster:// instead$}, 'what to do about a server of a cluster';
+    is $reason, reason_in_log($nginx, $address), 'as the log does';
 
     my @gone = ($cluster->nodes)[0, 1];
     $_->stop for @gone;

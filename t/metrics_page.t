@@ -383,7 +383,7 @@ END
     my $page = browser('open', url => 'http://127.0.0.1:' . $many->port . '/limits', width => 360, height => 740);
     is @{ $page->{zones} }, 50;
     is $page->{zone}, 'zone-with-a-rather-long-name-17', 'the busiest is shown first';
-    like $page->{health}, qr/^All well: all is counted in this nginx$/, 'there is no Redis';
+    like $page->{health}, qr/^All well: everything is counted in this nginx$/, 'there is no Redis';
     has_no_overflow($page);
     is $many->bad_lines, '';
 };

@@ -1,17 +1,27 @@
 /*
- * The body of a refusal: one of ours (for gRPC: none), or a template of the
- * user's, in which the values of variables are escaped as its media type
- * demands.
+ * The body of a refusal: one of ours, or a template of the user's, in which the
+ * values of variables are escaped as its media type demands.
+ *
+ * A new format is a function in sl_body.cpp and a line in the table there; the
+ * README and the message in sl_config_body.cpp name it.
  */
 
 #pragma once
 
 #include "base/sl_nginx.h"
+#include "request/sl_check.h"
 
 namespace sl {
 
 /* What stands for a variable that holds nothing, outside of quotes. */
 constexpr std::string_view kNull = "null";
+
+/* What is sent to the client. */
+struct BodyAnswer {
+    ngx_uint_t status;
+    ngx_str_t type;
+    ngx_str_t text;
+};
 
 /* Text as it stands, and the variable that follows it. */
 struct BodyPart {
@@ -21,19 +31,29 @@ struct BodyPart {
 };
 
 struct Body {
-    enum class Kind { kJson, kProblem, kText, kGrpc, kTemplate };
+    /*
+     * Writes the text for this refusal; status and type may become others.
+     * False: out of memory, or a variable could not be evaluated.
+     */
+    using Write = bool (*)(ngx_http_request_t *r, const Body &body,
+                           const Check &check, BodyAnswer *answer);
+
     enum class Escape { kNone, kJson, kHtml };
 
-    Kind kind;
+    std::string_view name; /* in the configuration; of a template empty */
+    ngx_str_t type;
+    Write write;
 
     /* The rest is for templates only. */
-    ngx_str_t type;
-    Escape escape;
-    ngx_array_t *parts; /* BodyPart */
+    Escape escape = Escape::kNone;
+    ngx_array_t *parts = nullptr; /* BodyPart */
 };
 
-/* False: out of memory, or a variable could not be evaluated. */
-bool render_template(ngx_http_request_t *r, const Body &body,
-                     ngx_str_t *text) noexcept;
+/* Finds the body of ours that has this name; nullptr: there is none. */
+const Body *find_body(std::string_view name) noexcept;
+
+/* This is Body::write of a template. */
+bool write_template(ngx_http_request_t *r, const Body &body, const Check &check,
+                    BodyAnswer *answer) noexcept;
 
 }  // namespace sl

@@ -1,6 +1,6 @@
 #include "answer/sl_variables.h"
 
-#include "answer/sl_response.h"
+#include "answer/sl_shown_values.h"
 #include "request/sl_address.h"
 #include "request/sl_check.h"
 
@@ -8,7 +8,7 @@ namespace sl {
 
 namespace {
 
-/* Longest value: a UUID. */
+/* The longest value is a UUID. */
 constexpr size_t kMaxValue = 40;
 
 ngx_int_t set_text(ngx_http_variable_value_t *v, std::string_view text)
@@ -31,7 +31,7 @@ ngx_int_t set_nothing(ngx_http_variable_value_t *v)
     return NGX_OK;
 }
 
-/* `format` takes `value` and `fraction`, if it takes one. */
+/* `format` takes `value`, and `fraction` if it has two places. */
 ngx_int_t set_formatted(ngx_http_request_t *r, ngx_http_variable_value_t *v,
                         const char *format, int64_t value, int64_t fraction = 0)
 {
@@ -43,8 +43,7 @@ ngx_int_t set_formatted(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 
     u_char *end = ngx_snprintf(text, kMaxValue, format, value, fraction);
 
-    return set_text(
-        v, {reinterpret_cast<char *>(text), static_cast<size_t>(end - text)});
+    return set_text(v, view(text, end));
 }
 
 ngx_int_t set_number(ngx_http_request_t *r, ngx_http_variable_value_t *v,
@@ -81,7 +80,7 @@ ngx_int_t get_status(ngx_http_request_t *, ngx_http_variable_value_t *v,
     return set_text(v, outcome_name(check.outcome()));
 }
 
-/* Who decided about the limit that is shown. */
+/* Tells who decided about the limit that is shown. */
 ngx_int_t get_store(ngx_http_request_t *, ngx_http_variable_value_t *v,
                     const Check &check)
 {
@@ -96,7 +95,7 @@ ngx_int_t get_zone(ngx_http_request_t *, ngx_http_variable_value_t *v,
     return set_text(v, view(check.shown()->limit->zone->name));
 }
 
-/* As it was evaluated: that of key=, or of fallback= where that was empty. */
+/* The key as it was evaluated: key=, or fallback= where that was empty. */
 ngx_int_t get_key(ngx_http_request_t *, ngx_http_variable_value_t *v,
                   const Check &check)
 {
@@ -151,7 +150,7 @@ struct Variable {
     std::string_view name;
     Getter get;
 
-    /* Has no value unless there is a limit to show. */
+    /* It has no value unless there is a limit to show. */
     bool of_limit;
 };
 
@@ -168,7 +167,7 @@ const Variable kVariables[] = {
     {"sliding_limit_time", get_time, true},
 };
 
-/* $sliding_limit_id makes a check where there is none: it has no outcome. */
+/* A check without an outcome is one that $sliding_limit_id made, for its id. */
 ngx_int_t get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
               uintptr_t data) noexcept
 {
@@ -206,7 +205,7 @@ ngx_int_t get_addr(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     size_t size = write_network(r->connection->sockaddr, r->connection->socklen,
                                 location_conf(r)->ipv6_prefix, text);
 
-    return set_text(v, {reinterpret_cast<char *>(text), size});
+    return set_text(v, view(text, text + size));
 }
 
 bool add(ngx_conf_t *cf, std::string_view name,

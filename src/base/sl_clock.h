@@ -1,4 +1,4 @@
-/* Time that nobody sets, and that is the same in all processes. */
+/* A clock that nobody sets, and that is the same in all processes. */
 
 #pragma once
 

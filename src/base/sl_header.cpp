@@ -1,7 +1,5 @@
 #include "base/sl_header.h"
 
-#include "base/pure/sl_words.h"
-
 namespace sl {
 
 bool set_header(ngx_http_request_t *r, std::string_view name,
@@ -27,17 +25,8 @@ bool set_header(ngx_http_request_t *r, std::string_view name,
 
 void remove_header(ngx_http_request_t *r, std::string_view name) noexcept
 {
-    ngx_list_part_t *part = &r->headers_out.headers.part;
-
-    for (; part != nullptr; part = part->next) {
-        auto *header = static_cast<ngx_table_elt_t *>(part->elts);
-
-        for (ngx_uint_t i = 0; i < part->nelts; i++) {
-            if (is_same_word(view(header[i].key), name)) {
-                header[i].hash = 0;
-            }
-        }
-    }
+    for_each_header(r->headers_out.headers, name,
+                    [](ngx_table_elt_t &header) { header.hash = 0; });
 }
 
 }  // namespace sl

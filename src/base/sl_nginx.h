@@ -21,7 +21,7 @@ inline std::string_view view(const ngx_str_t &s) noexcept
     return {reinterpret_cast<const char *>(s.data), s.len};
 }
 
-/* For nginx calls that only read; nginx's strings are never const. */
+/* Is for nginx calls that only read: nginx's strings are never const. */
 inline ngx_str_t str(std::string_view s) noexcept
 {
     return {s.size(), reinterpret_cast<u_char *>(const_cast<char *>(s.data()))};
@@ -43,7 +43,7 @@ inline std::string_view view(u_char *begin, u_char *end) noexcept
     return {chars(begin), static_cast<size_t>(end - begin)};
 }
 
-/* What is in an array of nginx's: for (Zone *zone : elements<Zone *>(zones)) */
+/* Walks an nginx array: for (Zone *zone : elements<Zone *>(zones)) */
 template <typename T>
 struct Elements {
     T *first;
@@ -67,7 +67,7 @@ inline Elements<ngx_str_t> words_of(ngx_conf_t *cf) noexcept
     return elements<ngx_str_t>(*cf->args);
 }
 
-/* As of this turn of the event loop, since 1970. */
+/* The time since 1970, as of this turn of the event loop. */
 inline uint64_t wall_clock_ms() noexcept
 {
     const ngx_time_t *now = ngx_timeofday();

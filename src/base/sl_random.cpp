@@ -10,7 +10,7 @@ namespace sl {
 
 namespace {
 
-/* The kernel is asked once per so many bytes: a call for each id would cost. */
+/* The kernel is asked for many bytes at once: a call for each id would cost. */
 struct Reserve {
     uint8_t bytes[4096];
     size_t used;
@@ -29,7 +29,7 @@ void refill() noexcept
             have += static_cast<size_t>(n);
 
         } else if (ngx_errno != NGX_EINTR) {
-            /* no such call in this kernel: nginx's own, seeded per worker */
+            /* this kernel has no such call: nginx seeds its own per worker */
             reserve.bytes[have++] = static_cast<uint8_t>(ngx_random());
         }
     }

@@ -1,6 +1,6 @@
 #include "config/sl_config_body.h"
 
-#include <iterator>
+#include <new>
 
 #include "base/pure/sl_json.h"
 #include "base/pure/sl_words.h"
@@ -10,20 +10,13 @@ namespace sl {
 
 namespace {
 
-const Body kBuiltIn[] = {
-    {Body::Kind::kJson, ngx_null_string, Body::Escape::kNone, nullptr},
-    {Body::Kind::kProblem, ngx_null_string, Body::Escape::kNone, nullptr},
-    {Body::Kind::kText, ngx_null_string, Body::Escape::kNone, nullptr},
-    {Body::Kind::kGrpc, ngx_null_string, Body::Escape::kNone, nullptr},
-};
-
 bool ends_with(std::string_view text, std::string_view end)
 {
     return text.size() >= end.size()
            && is_same_word(text.substr(text.size() - end.size()), end);
 }
 
-/* type/subtype, without the parameters that may follow it. */
+/* The type/subtype, without the parameters that may follow it. */
 std::string_view essence(std::string_view type)
 {
     return type.substr(0, type.find(';'));
@@ -48,7 +41,7 @@ bool is_media_type(std::string_view text)
         }
     }
 
-    /* nothing that could end the header */
+    /* there must be nothing in it that could end the header */
     for (unsigned char ch : text) {
         if (ch < 0x20 || ch >= 0x7f) {
             return false;
@@ -130,7 +123,7 @@ class TemplateReader {
         return rest_.empty() || read_variable(&part->variable);
     }
 
-    /* $name or ${name} */
+    /* Reads $name or ${name}. */
     bool read_variable(ngx_int_t *index)
     {
         std::string_view from = rest_;
@@ -157,8 +150,8 @@ class TemplateReader {
     }
 
     /*
-     * Whether what follows stands in a JSON string. False if it would stand in
-     * an escape, where no value is safe.
+     * Finds out whether what follows the text stands in a JSON string. False if
+     * it would stand in an escape, where no value is safe.
      */
     bool follow_quotes(std::string_view text)
     {
@@ -178,38 +171,38 @@ class TemplateReader {
         return true;
     }
 
-    /* Whether it is JSON when its variables are. */
+    /* Whether the template is JSON when its variables are. */
     bool is_json_with_values()
     {
-        auto *parts = static_cast<const BodyPart *>(body_->parts->elts);
-        auto *text = static_cast<char *>(ngx_pnalloc(
-            cf_->pool, given_.len + body_->parts->nelts * kNull.size()));
+        auto parts = elements<const BodyPart>(*body_->parts);
+        auto *text = static_cast<char *>(
+            ngx_pnalloc(cf_->pool, given_.len + parts.size() * kNull.size()));
         char *p = text;
 
         if (text == nullptr) {
             return false;
         }
 
-        for (ngx_uint_t i = 0; i < body_->parts->nelts; i++) {
-            p = append(p, view(parts[i].text));
+        for (const BodyPart &part : parts) {
+            p = append(p, view(part.text));
 
-            if (parts[i].variable != NGX_ERROR && !parts[i].is_quoted) {
+            if (part.variable != NGX_ERROR && !part.is_quoted) {
                 p = append(p, kNull);
             }
         }
 
         return is_json({text, static_cast<size_t>(p - text)})
-               || refuse("there is no JSON, with a value for each variable",
+               || refuse("it is not JSON, even with a value for each variable",
                          view(given_));
     }
 
-    /* `at` is part of the template: what is quoted of it must stay short. */
+    /* `at` is a part of the template, of which little is quoted. */
     bool refuse(const char *what, std::string_view at)
     {
         ngx_str_t quoted = str(at.substr(0, 64));
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf_, 0,
-                           "sliding_limit: in a body's template %s: \"%V%s\"",
+                           "sliding_limit: invalid body template, %s: \"%V%s\"",
                            what, &quoted, at.size() > 64 ? "..." : "");
         return false;
     }
@@ -221,63 +214,70 @@ class TemplateReader {
     bool is_quoted_ = false;
 };
 
-}  // namespace
-
-const Body *read_body(ngx_conf_t *cf) noexcept
+/* Logs what is wrong with the body that is named. Always nullptr. */
+const Body *refuse(ngx_conf_t *cf, const char *why)
 {
-    constexpr std::string_view kNames[] = {"json", "problem", "text", "grpc"};
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "sliding_limit: body \"%V\" %s",
+                       &words_of(cf)[1], why);
+    return nullptr;
+}
 
-    auto *args = static_cast<ngx_str_t *>(cf->args->elts);
-    bool has_template = cf->args->nelts == 3;
+/* Returns nullptr, with a message, if the line is not right. */
+const Body *read_body(ngx_conf_t *cf)
+{
+    auto words = words_of(cf);
+    bool has_template = words.size() == 3;
+    const Body *ours = find_body(view(words[1]));
 
-    static_assert(std::size(kNames) == std::size(kBuiltIn), "one name each");
-
-    for (size_t i = 0; i < std::size(kNames); i++) {
-        if (view(args[1]) != kNames[i]) {
-            continue;
-        }
-
-        if (has_template) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "sliding_limit: body \"%V\" takes no template; "
-                               "a media type like text/plain does",
-                               &args[1]);
-            return nullptr;
-        }
-
-        return &kBuiltIn[i];
+    if (ours != nullptr && has_template) {
+        return refuse(cf,
+                      "takes no template; a media type like text/plain does");
     }
 
-    if (!is_media_type(view(args[1]))) {
-        refuse_value(cf, "body", &args[1],
+    if (ours != nullptr) {
+        return ours;
+    }
+
+    if (!is_media_type(view(words[1]))) {
+        refuse_value(cf, "body", words[1],
                      "json, problem, text or grpc, or a media type like "
                      "text/html and a template");
         return nullptr;
     }
 
     if (!has_template) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sliding_limit: body \"%V\" has no template",
-                           &args[1]);
+        return refuse(cf, "has no template");
+    }
+
+    void *memory = ngx_palloc(cf->pool, sizeof(Body));
+
+    if (memory == nullptr) {
         return nullptr;
     }
 
-    auto *body = static_cast<Body *>(ngx_pcalloc(cf->pool, sizeof(Body)));
+    auto *body = new (memory) Body{{}, words[1], write_template};
 
-    if (body == nullptr) {
-        return nullptr;
+    body->escape = escape_for(view(words[1]));
+
+    return TemplateReader(cf, body, words[2]).read() ? body : nullptr;
+}
+
+}  // namespace
+
+bool set_body(ngx_conf_t *cf, LocationConf *lcf) noexcept
+{
+    if (!is_first(cf, lcf->body == nullptr)) {
+        return false;
     }
 
-    body->kind = Body::Kind::kTemplate;
-    body->type = args[1];
-    body->escape = escape_for(view(args[1]));
+    lcf->body = read_body(cf);
 
-    return TemplateReader(cf, body, args[2]).read() ? body : nullptr;
+    return lcf->body != nullptr;
 }
 
 const Body *default_body() noexcept
 {
-    return &kBuiltIn[0];
+    return find_body("json");
 }
 
 }  // namespace sl

@@ -3,11 +3,12 @@
 #pragma once
 
 #include "answer/sl_body.h"
+#include "request/sl_conf.h"
 
 namespace sl {
 
-/* nullptr, with a message, if the line in `cf` is not right. */
-const Body *read_body(ngx_conf_t *cf) noexcept;
+/* False, with a message, if the line in `cf` is not right. */
+bool set_body(ngx_conf_t *cf, LocationConf *lcf) noexcept;
 
 const Body *default_body() noexcept;
 

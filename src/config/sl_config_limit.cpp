@@ -6,17 +6,21 @@
 #include "base/pure/sl_number.h"
 #include "base/pure/sl_words.h"
 #include "config/sl_config_util.h"
+#include "config/sl_config_zone.h"
 #include "store/pure/sl_zone_name.h"
 
 namespace sl {
 
 namespace {
 
-constexpr ngx_msec_t kShortestWindow = 100;
+constexpr int64_t kShortestWindow = 100;
 constexpr unsigned kDefaultBuckets = 6;
 constexpr int64_t kMostBuckets = 100;
 
-/* Parameters of one line; empty if absent. */
+/*
+ * The parameters of one line as they are given; those that are not are empty. A
+ * new one needs a member here, a row in the table and a line in read_limit().
+ */
 struct LimitParameters {
     ngx_str_t zone;
     ngx_str_t max;
@@ -51,7 +55,7 @@ const Parameter kLimitParameters[] = {
     {"dry_run", offsetof(LimitParameters, dry_run)},
 };
 
-/* `text`, or nullptr with a message if it does not compile. */
+/* Compiles `text`; nullptr, with a message, if that cannot be done. */
 ngx_http_complex_value_t *new_value(ngx_conf_t *cf, ngx_str_t *text)
 {
     auto *value = static_cast<ngx_http_complex_value_t *>(
@@ -60,7 +64,7 @@ ngx_http_complex_value_t *new_value(ngx_conf_t *cf, ngx_str_t *text)
     return value != nullptr && compile(cf, text, value) ? value : nullptr;
 }
 
-/* nullptr where nothing is given. */
+/* Sets nullptr where nothing is given. */
 bool set_optional_value(ngx_conf_t *cf, ngx_str_t *text,
                         ngx_http_complex_value_t **to)
 {
@@ -79,54 +83,31 @@ bool set_number(ngx_conf_t *cf, const char *name, ngx_str_t *text,
 
     to->fixed = parse_count(view(*text));
 
-    if (to->fixed < 0) {
-        refuse_value(cf, name, text, allowed);
-        return false;
-    }
-
-    return true;
+    return to->fixed >= 0 || refuse_value(cf, name, *text, allowed);
 }
 
-bool set_window(ngx_conf_t *cf, ngx_str_t *text, ngx_msec_t *to)
-{
-    *to = static_cast<ngx_msec_t>(ngx_parse_time(text, 0));
-
-    if (*to == static_cast<ngx_msec_t>(NGX_ERROR) || *to < kShortestWindow
-        || *to > kLongestWindow)
-    {
-        refuse_value(cf, "window", text, "a time from 100ms to 31d");
-        return false;
-    }
-
-    return true;
-}
-
+/* Sets the number of buckets; 0: the algorithm is the log. */
 bool set_algorithm(ngx_conf_t *cf, const LimitParameters &given, unsigned *to)
 {
     bool is_log = given.algorithm.len == 0 || view(given.algorithm) == "log";
 
     if (!is_log && view(given.algorithm) != "buckets") {
-        refuse_value(cf, "algorithm", &given.algorithm, "log or buckets");
-        return false;
+        return refuse_value(cf, "algorithm", given.algorithm, "log or buckets");
     }
 
-    if (given.buckets.len == 0) {
-        *to = is_log ? 0 : kDefaultBuckets;
-        return true;
-    }
-
-    if (is_log) {
+    if (is_log && given.buckets.len != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sliding_limit: buckets=%V needs algorithm=buckets",
                            &given.buckets);
         return false;
     }
 
-    int64_t buckets = parse_count(view(given.buckets));
+    ngx_uint_t buckets = is_log ? 0 : kDefaultBuckets;
 
-    if (buckets < 1 || buckets > kMostBuckets) {
-        refuse_value(cf, "buckets", &given.buckets,
-                     "a whole number from 1 to 100");
+    if (given.buckets.len != 0
+        && !read_number(cf, "buckets", given.buckets, {1, kMostBuckets},
+                        "a whole number from 1 to 100", &buckets))
+    {
         return false;
     }
 
@@ -148,142 +129,49 @@ bool set_count_status(ngx_conf_t *cf, const ngx_str_t &text, StatusList **to)
 
     *to = new (memory) StatusList();
 
-    if (!(*to)->read(view(text))) {
-        refuse_value(cf, "count_status", &text,
-                     "statuses from 100 to 599 or classes from 1xx to 5xx, "
-                     "separated by commas");
-        return false;
-    }
-
-    return true;
+    return (*to)->read(view(text))
+           || refuse_value(cf, "count_status", text,
+                           "statuses from 100 to 599 or classes from 1xx to "
+                           "5xx, separated by commas");
 }
 
 bool set_phase(ngx_conf_t *cf, const ngx_str_t &text, ngx_uint_t *to)
 {
-    if (text.len == 0 || view(text) == "access") {
-        *to = kAccess;
-        return true;
-    }
+    bool is_access = text.len == 0 || view(text) == "access";
 
-    if (view(text) == "precontent") {
-        *to = kPrecontent;
-        return true;
-    }
+    *to = is_access ? kAccess : kPrecontent;
 
-    refuse_value(cf, "phase", &text, "access or precontent");
-    return false;
+    return is_access || view(text) == "precontent"
+           || refuse_value(cf, "phase", text, "access or precontent");
 }
 
 bool set_count(ngx_conf_t *cf, const ngx_str_t &text, bool *counts_refused)
 {
-    if (text.len != 0 && view(text) != "denied") {
-        refuse_value(cf, "count", &text, "denied");
-        return false;
-    }
-
     *counts_refused = text.len != 0;
-    return true;
+
+    return text.len == 0 || view(text) == "denied"
+           || refuse_value(cf, "count", text, "denied");
 }
 
-/* As it is written in the configuration. */
-ngx_str_t algorithm_text(unsigned buckets, u_char (&memory)[64])
-{
-    u_char *end = buckets
-                      ? ngx_snprintf(memory, sizeof(memory),
-                                     "algorithm=buckets buckets=%ui",
-                                     static_cast<ngx_uint_t>(buckets))
-                      : ngx_snprintf(memory, sizeof(memory), "algorithm=log");
-
-    return {static_cast<size_t>(end - memory), memory};
-}
-
-/* False, with a message, if a zone cannot be used in both ways. */
-bool agree(ngx_conf_t *cf, const Zone &here, const Zone &first)
-{
-    if (here.window != first.window) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sliding_limit: zone \"%V\" has a window of "
-                           "%M ms here, but %M ms in %V:%ui; one zone has "
-                           "one count and needs one window",
-                           &here.name, here.window, first.window,
-                           &first.place.file, first.place.line);
-        return false;
-    }
-
-    if (here.buckets != first.buckets) {
-        u_char memory[2][64];
-        ngx_str_t ours = algorithm_text(here.buckets, memory[0]);
-        ngx_str_t theirs = algorithm_text(first.buckets, memory[1]);
-
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sliding_limit: zone \"%V\" has %V here, but %V "
-                           "in %V:%ui; one zone has one count and needs one "
-                           "algorithm",
-                           &here.name, &ours, &theirs, &first.place.file,
-                           first.place.line);
-        return false;
-    }
-
-    if (view(here.store_name) != view(first.store_name)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sliding_limit: zone \"%V\" has store=%V here, but "
-                           "store=%V in %V:%ui; one zone has one count and "
-                           "needs one store",
-                           &here.name, &here.store_name, &first.store_name,
-                           &first.place.file, first.place.line);
-        return false;
-    }
-
-    return true;
-}
-
-/* Finds the zone, or notes it down if this is where it is first used. */
-Zone *find_or_add_zone(ngx_conf_t *cf, const Zone &here)
-{
-    MainConf *mcf = main_conf(cf);
-    auto **zones = static_cast<Zone **>(mcf->zones.elts);
-
-    for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
-        if (view(zones[i]->name) == view(here.name)) {
-            if (zones[i]->max != here.max) {
-                zones[i]->max = kMaxVaries;
-            }
-
-            return agree(cf, here, *zones[i]) ? zones[i] : nullptr;
-        }
-    }
-
-    auto *zone = static_cast<Zone *>(ngx_palloc(cf->pool, sizeof(Zone)));
-    auto **slot = static_cast<Zone **>(ngx_array_push(&mcf->zones));
-
-    if (zone == nullptr || slot == nullptr) {
-        return nullptr;
-    }
-
-    *zone = here;
-    *slot = zone;
-
-    return zone;
-}
-
-bool set_zone(ngx_conf_t *cf, LimitParameters *given, const Number &max,
+bool set_zone(ngx_conf_t *cf, const LimitParameters &given, const Number &max,
               Zone **to)
 {
     Zone here{};
 
-    if (!is_zone_name(view(given->zone))) {
-        refuse_value(cf, "zone", &given->zone,
-                     "1 to 64 letters, digits, \"_\", \".\" or \"-\"");
-        return false;
+    if (!is_zone_name(view(given.zone))) {
+        return refuse_value(cf, "zone", given.zone,
+                            "1 to 64 letters, digits, \"_\", \".\" or \"-\"");
     }
 
-    here.name = given->zone;
-    here.store_name = given->store.len ? given->store : str(kDefaultStore);
+    here.name = given.zone;
+    here.store_name = given.store.len ? given.store : str(kDefaultStore);
     here.place = place_of(cf);
     here.max = max.variable == nullptr ? max.fixed : kMaxVaries;
 
-    if (!set_window(cf, &given->window, &here.window)
-        || !set_algorithm(cf, *given, &here.buckets))
+    if (!read_time(cf, "window", given.window,
+                   {kShortestWindow, kLongestWindow},
+                   "a time from 100ms to 31d", &here.window)
+        || !set_algorithm(cf, given, &here.buckets))
     {
         return false;
     }
@@ -294,8 +182,8 @@ bool set_zone(ngx_conf_t *cf, LimitParameters *given, const Number &max,
 }
 
 /*
- * The client alone decides whether this is empty: it is made of nothing but
- * variables that the client sends.
+ * Whether the client alone decides if the value is empty: it is made of nothing
+ * but variables that the client sends.
  */
 bool is_up_to_client(std::string_view text)
 {
@@ -332,7 +220,7 @@ bool is_up_to_client(std::string_view text)
     return any;
 }
 
-/* Whoever writes the value decides, and the client writes it. */
+/* Whoever writes such a value decides, and the client writes it. */
 void warn_if_up_to_client(ngx_conf_t *cf, const ngx_str_t &zone,
                           const char *name, const ngx_str_t &value)
 {
@@ -345,7 +233,8 @@ void warn_if_up_to_client(ngx_conf_t *cf, const ngx_str_t &zone,
     }
 }
 
-void warn(ngx_conf_t *cf, const LimitParameters &given, const Limit &limit)
+void warn_of_mistakes(ngx_conf_t *cf, const LimitParameters &given,
+                      const Limit &limit)
 {
     if (is_up_to_client(view(given.key))
         && (given.fallback.len == 0 || is_up_to_client(view(given.fallback))))
@@ -373,9 +262,7 @@ void warn(ngx_conf_t *cf, const LimitParameters &given, const Limit &limit)
     }
 }
 
-}  // namespace
-
-bool read_limit(ngx_conf_t *cf, Limit *limit) noexcept
+bool read_limit(ngx_conf_t *cf, Limit *limit)
 {
     LimitParameters given{};
 
@@ -396,7 +283,7 @@ bool read_limit(ngx_conf_t *cf, Limit *limit) noexcept
                    "a whole number of requests from 0 to 2147483647, or a "
                    "variable",
                    &limit->max)
-        && set_zone(cf, &given, limit->max, &limit->zone)
+        && set_zone(cf, given, limit->max, &limit->zone)
         && (given.cost.len == 0
             || set_number(cf, "cost", &given.cost,
                           "a whole number from 0 to 2147483647, or a variable",
@@ -409,10 +296,95 @@ bool read_limit(ngx_conf_t *cf, Limit *limit) noexcept
         && set_phase(cf, given.phase, &limit->phase);
 
     if (ok) {
-        warn(cf, given, *limit);
+        warn_of_mistakes(cf, given, *limit);
     }
 
     return ok;
+}
+
+/* Whether one more limit may stand beside those of this level. */
+bool may_join(ngx_conf_t *cf, const ngx_array_t &limits, const Limit *added)
+{
+    if (limits.nelts > kMaxLimits) {
+        ngx_conf_log_error(
+            NGX_LOG_EMERG, cf, 0,
+            "sliding_limit: there are more than %uz limits at one "
+            "level",
+            kMaxLimits);
+        return false;
+    }
+
+    for (const Limit &limit : elements<Limit>(limits)) {
+        if (&limit != added && limit.zone == added->zone
+            && limit.condition == nullptr) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "sliding_limit: zone \"%V\" is used twice at "
+                               "one level; a request counts once per zone, so "
+                               "give the second limit a name of its own, or "
+                               "the first one an if=",
+                               &added->zone->name);
+            return false;
+        }
+    }
+
+    return true;
+}
+
+/* Begins the limits of a level, which replace those of the level above. */
+bool begin_level(ngx_conf_t *cf, LocationConf *lcf)
+{
+    auto **level =
+        static_cast<ngx_array_t **>(ngx_array_push(&main_conf(cf)->levels));
+
+    lcf->limits = ngx_array_create(cf->pool, 1, sizeof(Limit));
+
+    if (lcf->limits == nullptr || level == nullptr) {
+        return false;
+    }
+
+    *level = lcf->limits;
+
+    return true;
+}
+
+}  // namespace
+
+bool set_limit(ngx_conf_t *cf, LocationConf *lcf) noexcept
+{
+    auto words = words_of(cf);
+    bool off = words.size() == 2 && view(words[1]) == "off";
+
+    if (lcf->limits != nullptr && (off || lcf->limits->nelts == 0)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" directive cannot be \"off\" beside other "
+                           "limits of the same level",
+                           &words[0]);
+        return false;
+    }
+
+    if (lcf->limits == nullptr && !begin_level(cf, lcf)) {
+        return false;
+    }
+
+    if (off) {
+        return true;
+    }
+
+    auto *limit = static_cast<Limit *>(ngx_array_push(lcf->limits));
+
+    if (limit == nullptr) {
+        return false;
+    }
+
+    ngx_memzero(limit, sizeof(Limit));
+
+    if (!read_limit(cf, limit) || !may_join(cf, *lcf->limits, limit)) {
+        return false;
+    }
+
+    lcf->phases |= limit->phase;
+
+    return true;
 }
 
 }  // namespace sl

@@ -7,7 +7,7 @@
 
 namespace sl {
 
-/* False, with a message, if the line in `cf` is not right. */
-bool read_limit(ngx_conf_t *cf, Limit *limit) noexcept;
+/* Adds the limit, or "off"; false, with a message, if the line is not right. */
+bool set_limit(ngx_conf_t *cf, LocationConf *lcf) noexcept;
 
 }  // namespace sl

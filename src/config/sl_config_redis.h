@@ -8,15 +8,13 @@
 namespace sl {
 
 /*
- * Sets up the store that the line in `cf` describes, living as long as the
- * configuration; false, with a message, if it cannot be.
+ * Adds the store that the line in `cf` describes. False, with a message, if the
+ * line is not right.
  */
-bool read_redis(ngx_conf_t *cf, NamedStore *to) noexcept;
+bool set_redis(ngx_conf_t *cf, MainConf *mcf) noexcept;
 
-/*
- * Once all is read: looks up its host names, unless there is a resolver that
- * can do so later. False, with a message, if they are not known.
- */
-bool look_up_redis(ngx_conf_t *cf, const NamedStore &store) noexcept;
+/* Finds the store of this name; nullptr: there is none. */
+const NamedStore *find_store(const MainConf &mcf,
+                             std::string_view name) noexcept;
 
 }  // namespace sl

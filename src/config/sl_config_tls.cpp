@@ -9,7 +9,7 @@ namespace sl {
 
 namespace {
 
-/* Of what a certificate can name. */
+/* The longest name that a certificate can have. */
 constexpr size_t kLongestName = 253;
 
 bool set_switch(ngx_conf_t *cf, const char *name, const ngx_str_t &text,
@@ -21,24 +21,16 @@ bool set_switch(ngx_conf_t *cf, const char *name, const ngx_str_t &text,
 
     *to = view(text) == "on";
 
-    if (!*to && view(text) != "off") {
-        refuse_value(cf, name, &text, "\"on\" or \"off\"");
-        return false;
-    }
-
-    return true;
+    return *to || view(text) == "off"
+           || refuse_value(cf, name, text, "\"on\" or \"off\"");
 }
 
 bool set_min_version(ngx_conf_t *cf, const ngx_str_t &text, bool *at_least_1_3)
 {
     *at_least_1_3 = view(text) == "1.3";
 
-    if (text.len != 0 && !*at_least_1_3 && view(text) != "1.2") {
-        refuse_value(cf, "tls_min_version", &text, "\"1.2\" or \"1.3\"");
-        return false;
-    }
-
-    return true;
+    return text.len == 0 || *at_least_1_3 || view(text) == "1.2"
+           || refuse_value(cf, "tls_min_version", text, "\"1.2\" or \"1.3\"");
 }
 
 bool is_host_name(std::string_view text)
@@ -66,8 +58,7 @@ bool set_expected_name(ngx_conf_t *cf, const ngx_str_t &given,
     }
 
     if (!is_host_name(view(given)) && !is_numeric_address(view(given))) {
-        refuse_value(cf, "tls_name", &given, "a host name or an address");
-        return false;
+        return refuse_value(cf, "tls_name", given, "a host name or an address");
     }
 
     *to = given;
@@ -78,8 +69,8 @@ bool has_certificate_and_key(ngx_conf_t *cf, const TlsParameters &given)
 {
     if ((given.cert.len == 0) != (given.key.len == 0)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sliding_limit: %s is given, but not %s; a "
-                           "certificate needs its key",
+                           "sliding_limit: %s is given, but %s is not; a "
+                           "certificate and its key belong together",
                            given.cert.len ? "tls_cert=" : "tls_key=",
                            given.cert.len ? "tls_key=" : "tls_cert=");
         return false;
@@ -88,7 +79,7 @@ bool has_certificate_and_key(ngx_conf_t *cf, const TlsParameters &given)
     return true;
 }
 
-/* To think that a connection is encrypted would be worse than a message. */
+/* A message is better than a connection that is wrongly taken for encrypted. */
 bool has_none(ngx_conf_t *cf, const TlsParameters &given,
               const RedisSettings &settings)
 {
@@ -103,9 +94,9 @@ bool has_none(ngx_conf_t *cf, const TlsParameters &given,
             ngx_str_t name = str(parameter.name);
 
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "sliding_limit: %V is given, but \"%V\" is "
-                               "without TLS; add tls=on, or write rediss:// "
-                               "for redis://",
+                               "sliding_limit: %V is given, but \"%V\" does "
+                               "not use TLS; add tls=on, or write rediss:// "
+                               "instead of redis://",
                                &name, &settings.name);
             return false;
         }
@@ -128,7 +119,7 @@ bool set_tls(ngx_conf_t *cf, const TlsParameters &given, bool url_has_tls,
     if (url_has_tls && !is_on) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sliding_limit: tls=off is given, but \"%V\" means "
-                           "TLS; write redis:// for a connection without",
+                           "TLS; write redis:// for a connection without TLS",
                            &settings->name);
         return false;
     }
@@ -140,7 +131,7 @@ bool set_tls(ngx_conf_t *cf, const TlsParameters &given, bool url_has_tls,
     if (settings->endpoints[0].port == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sliding_limit: tls=on is given, but a unix socket "
-                           "as \"%V\" is without TLS",
+                           "like \"%V\" cannot use TLS",
                            &settings->name);
         return false;
     }

@@ -6,7 +6,7 @@
 
 namespace sl {
 
-/* As they are given; empty: they are not. */
+/* The parameters as they are given; those that are not are empty. */
 struct TlsParameters {
     ngx_str_t tls;
     ngx_str_t ca;
@@ -18,8 +18,8 @@ struct TlsParameters {
 };
 
 /*
- * Sets settings->tls if the URL or they ask for it. The rest of the settings
- * is there. False, with a message, if it cannot be.
+ * Sets settings->tls if the URL or the parameters ask for TLS. The rest of the
+ * settings must be there. False, with a message, if that is not possible.
  */
 bool set_tls(ngx_conf_t *cf, const TlsParameters &given, bool url_has_tls,
              RedisSettings *settings) noexcept;

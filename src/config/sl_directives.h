@@ -1,6 +1,6 @@
 /*
- * The directives: one table, and what each of them does. docs and README.md
- * document them.
+ * The directives: one table. README.md documents them, sl_config_*.cpp read
+ * their lines, and sl_defaults.cpp has their defaults.
  */
 
 #pragma once
@@ -10,9 +10,5 @@
 namespace sl {
 
 extern ngx_command_t commands[];
-
-void *create_main_conf(ngx_conf_t *cf) noexcept;
-void *create_location_conf(ngx_conf_t *cf) noexcept;
-char *merge_location_conf(ngx_conf_t *cf, void *parent, void *child) noexcept;
 
 }  // namespace sl

@@ -3,30 +3,19 @@
 #include <algorithm>
 #include <new>
 
+#include "config/sl_config_addresses.h"
 #include "config/sl_config_redis.h"
 #include "request/sl_recording.h"
 
 namespace sl {
 
-const NamedStore *find_store(const MainConf &mcf,
-                             std::string_view name) noexcept
-{
-    auto *stores = static_cast<const NamedStore *>(mcf.stores.elts);
-
-    for (ngx_uint_t i = 0; i < mcf.stores.nelts; i++) {
-        if (view(stores[i].name) == name) {
-            return &stores[i];
-        }
-    }
-
-    return nullptr;
-}
-
 namespace {
 
 constexpr size_t kDefaultMemory = 16 * 1024 * 1024;
 
-bool use_memory(ngx_conf_t *cf, MainConf *mcf)
+/* Creates the memory for counts, refusals and metrics, and the store that is in
+ * it. */
+bool create_memory(ngx_conf_t *cf, MainConf *mcf)
 {
     void *store = ngx_palloc(cf->pool, sizeof(MemoryStore));
     void *deny_cache = ngx_palloc(cf->pool, sizeof(DenyCache));
@@ -49,7 +38,7 @@ bool use_memory(ngx_conf_t *cf, MainConf *mcf)
     return true;
 }
 
-/* Whoever wants to see the metrics must get them. */
+/* Metrics that are to be shown must have room in the memory. */
 bool has_room_for_metrics(ngx_conf_t *cf, const MainConf &mcf)
 {
     size_t least =
@@ -68,7 +57,7 @@ bool has_room_for_metrics(ngx_conf_t *cf, const MainConf &mcf)
     return false;
 }
 
-bool find_store_of(ngx_conf_t *cf, const MainConf &mcf, Zone *zone)
+bool give_store(ngx_conf_t *cf, const MainConf &mcf, Zone *zone)
 {
     std::string_view name = view(zone->store_name);
     const NamedStore *found = find_store(mcf, name);
@@ -92,19 +81,17 @@ bool find_store_of(ngx_conf_t *cf, const MainConf &mcf, Zone *zone)
     return false;
 }
 
+/* Calls function(Elements<Limit>) with the limits of each level. */
 template <typename Function>
 void for_each_level(const MainConf &mcf, Function function)
 {
-    auto **levels = static_cast<ngx_array_t **>(mcf.levels.elts);
-
-    for (ngx_uint_t i = 0; i < mcf.levels.nelts; i++) {
-        auto *limits = static_cast<Limit *>(levels[i]->elts);
-
-        function(limits, limits + levels[i]->nelts);
+    for (const ngx_array_t *limits : elements<ngx_array_t *>(mcf.levels)) {
+        function(elements<Limit>(*limits));
     }
 }
 
-/* As they are written: what they come to is known only with a request. */
+/* Compares keys as they are written: their values are known only with a
+ * request. */
 bool have_same_key(const Limit &a, const Limit &b)
 {
     auto text = [](const ngx_http_complex_value_t *value) {
@@ -114,49 +101,56 @@ bool have_same_key(const Limit &a, const Limit &b)
     return text(&a.key) == text(&b.key) && text(a.fallback) == text(b.fallback);
 }
 
-/* Limits that stand together are asked about in several questions: one may be
- * refused after another has counted the request, which is then taken back. */
-bool is_divided(const Limit *first, const Limit *end)
+/*
+ * Whether limits that stand together are asked about in several questions: then
+ * one may refuse after another has counted the request, which is taken back.
+ */
+bool are_divided(const Elements<Limit> &limits)
 {
-    return std::any_of(first, end, [first](const Limit &limit) {
-        return limit.zone->store != first->zone->store
-               || limit.phase != first->phase
+    const Limit &first = limits[0];
+
+    return std::any_of(limits.begin(), limits.end(), [&](const Limit &limit) {
+        return limit.zone->store != first.zone->store
+               || limit.phase != first.phase
                || (limit.zone->store->decides_together() == Together::kSameKey
-                   && !have_same_key(limit, *first));
+                   && !have_same_key(limit, first));
     });
 }
 
-/* Where refusals can be remembered. */
-void find_lasting_refusals(const MainConf &mcf)
+void note_how_zones_are_used(const MainConf &mcf)
 {
-    for_each_level(mcf, [](Limit *first, Limit *end) {
-        bool divided = is_divided(first, end);
+    for_each_level(mcf, [](const Elements<Limit> &limits) {
+        bool divided = limits.size() > 1 && are_divided(limits);
 
-        for (Limit *limit = first; limit != end; limit++) {
-            if (divided || limit->counts_refused
-                || limit->count_status != nullptr) {
-                limit->zone->is_revised = true;
+        for (const Limit &limit : limits) {
+            if (divided || limit.counts_refused
+                || limit.count_status != nullptr) {
+                limit.zone->is_revised = true;
             }
 
-            if (end - first > 1) {
-                limit->zone->has_company = true;
+            if (limits.size() > 1) {
+                limit.zone->has_company = true;
             }
         }
     });
+}
 
-    for_each_level(mcf, [&mcf](Limit *first, Limit *end) {
+/* Marks the limits whose refusals can be remembered. */
+void mark_lasting_refusals(const MainConf &mcf)
+{
+    for_each_level(mcf, [&mcf](const Elements<Limit> &limits) {
         /* a refusal by any of them has to be counted */
-        bool counts = std::any_of(first, end, [](const Limit &limit) {
-            return limit.counts_refused;
-        });
+        bool counts =
+            std::any_of(limits.begin(), limits.end(), [](const Limit &limit) {
+                return limit.counts_refused;
+            });
 
-        for (Limit *limit = first; limit != end; limit++) {
-            bool last = !counts && !limit->zone->is_revised
-                        && limit->zone->store != mcf.memory;
+        for (Limit &limit : limits) {
+            bool last = !counts && !limit.zone->is_revised
+                        && limit.zone->store != mcf.memory;
 
-            limit->refusal_mark =
-                last ? RefusalMarks::place_of(view(limit->zone->name))
-                     : kNoMark;
+            limit.refusal_mark =
+                last ? RefusalMarks::place_of(view(limit.zone->name)) : kNoMark;
         }
     });
 }
@@ -166,33 +160,34 @@ void find_lasting_refusals(const MainConf &mcf)
 bool link_configuration(ngx_conf_t *cf) noexcept
 {
     MainConf *mcf = main_conf(cf);
-    auto **zones = static_cast<Zone **>(mcf->zones.elts);
 
     ngx_conf_init_size_value(mcf->memory_size, kDefaultMemory);
 
     bool is_used = mcf->zones.nelts > 0 || mcf->page_policy.len > 0;
 
-    if (is_used && (!has_room_for_metrics(cf, *mcf) || !use_memory(cf, mcf))) {
+    if (is_used && (!has_room_for_metrics(cf, *mcf) || !create_memory(cf, mcf)))
+    {
         return false;
     }
 
-    auto *stores = static_cast<NamedStore *>(mcf->stores.elts);
-
-    for (ngx_uint_t i = 0; i < mcf->stores.nelts; i++) {
-        if (!look_up_redis(cf, stores[i])) {
+    for (const NamedStore &store : elements<NamedStore>(mcf->stores)) {
+        if (!look_up_host_names(cf, store)) {
             return false;
         }
     }
 
-    for (ngx_uint_t i = 0; i < mcf->zones.nelts; i++) {
-        zones[i]->index = i;
+    size_t index = 0;
 
-        if (!find_store_of(cf, *mcf, zones[i])) {
+    for (Zone *zone : elements<Zone *>(mcf->zones)) {
+        zone->index = index++;
+
+        if (!give_store(cf, *mcf, zone)) {
             return false;
         }
     }
 
-    find_lasting_refusals(*mcf);
+    note_how_zones_are_used(*mcf);
+    mark_lasting_refusals(*mcf);
 
     return true;
 }

@@ -9,11 +9,7 @@
 
 namespace sl {
 
-/* False, with a message, if it does not fit together. */
+/* False, with a message, if the directives do not fit together. */
 bool link_configuration(ngx_conf_t *cf) noexcept;
-
-/* nullptr: there is none of this name. */
-const NamedStore *find_store(const MainConf &mcf,
-                             std::string_view name) noexcept;
 
 }  // namespace sl

@@ -1,10 +1,10 @@
 #include "monitor/sl_metrics_location.h"
 
-#include "base/pure/sl_words.h"
 #include "base/sl_header.h"
 #include "monitor/pure/sl_accept.h"
+#include "monitor/sl_metrics_json.h"
 #include "monitor/sl_metrics_page.h"
-#include "monitor/sl_metrics_text.h"
+#include "monitor/sl_prometheus.h"
 #include "request/sl_conf.h"
 
 namespace sl {
@@ -19,38 +19,19 @@ struct FormatName {
     std::string_view type;
 };
 
-/* If a client likes several alike, the first. */
+/* Of those that a client likes alike it gets the first. */
 constexpr FormatName kFormats[] = {
     {Format::kPrometheus, "prometheus", "text/plain"},
     {Format::kJson, "json", "application/json"},
     {Format::kHtml, "html", "text/html"},
 };
 
-template <typename Function>
-void for_each_accept(ngx_http_request_t *r, Function function)
-{
-    ngx_list_part_t *part = &r->headers_in.headers.part;
-
-    for (; part != nullptr; part = part->next) {
-        auto *header = static_cast<ngx_table_elt_t *>(part->elts);
-
-        for (ngx_uint_t i = 0; i < part->nelts; i++) {
-            if (is_same_word(view(header[i].key), "accept")) {
-                function(view(header[i].value));
-            }
-        }
-    }
-}
-
 Format format_for(ngx_http_request_t *r)
 {
+    ngx_str_t format = str("format");
     ngx_str_t asked;
 
-    if (ngx_http_arg(r,
-                     reinterpret_cast<u_char *>(const_cast<char *>("format")),
-                     6, &asked)
-        == NGX_OK)
-    {
+    if (ngx_http_arg(r, format.data, format.len, &asked) == NGX_OK) {
         for (const FormatName &known : kFormats) {
             if (known.name == view(asked)) {
                 return known.format;
@@ -64,20 +45,22 @@ Format format_for(ngx_http_request_t *r)
     unsigned most = 0;
 
     for (const FormatName &known : kFormats) {
-        for_each_accept(r, [&](std::string_view accept) {
-            unsigned quality = accepted_quality(accept, known.type);
+        auto compare = [&](const ngx_table_elt_t &accept) {
+            unsigned quality = accepted_quality(view(accept.value), known.type);
 
             if (quality > most) {
                 best = known.format;
                 most = quality;
             }
-        });
+        };
+
+        for_each_header(r->headers_in.headers, "accept", compare);
     }
 
     return best;
 }
 
-/* `type` and `text` as they are to be sent; the status. */
+/* Sets `type` and `text` as they are to be sent, and returns the status. */
 ngx_uint_t write_format(ngx_http_request_t *r, Format format, ngx_str_t *type,
                         Output &text)
 {
@@ -142,7 +125,7 @@ ngx_int_t metrics_handler(ngx_http_request_t *r) noexcept
 
     r->headers_out.status = write_format(r, format, &type, text);
     r->headers_out.content_type = type;
-    /* of the type alone: gzip_types and others compare that */
+    /* without parameters: gzip_types and others compare the type alone */
     r->headers_out.content_type_len = ngx_min(view(type).find(';'), type.len);
     r->headers_out.content_length_n = text.size();
 

@@ -6,7 +6,7 @@ namespace sl {
 
 namespace {
 
-/* generated from page/ by the `config` script */
+/* The `config` script generates these from page/. */
 constexpr std::string_view kPage =
 #include "sl_page_html.inc"
     ;

@@ -9,9 +9,9 @@ namespace sl {
 void write_page(Output &text) noexcept;
 
 /*
- * Its Content-Security-Policy: it runs the script and the style that came with
- * it, and nothing else, whoever may have got something else into it. False: out
- * of memory.
+ * Writes the page's Content-Security-Policy, by which a browser runs the script
+ * and the style that came with the page and nothing else, whatever somebody may
+ * have got into it. False: out of memory.
  */
 bool make_page_policy(ngx_conf_t *cf, ngx_str_t *policy) noexcept;
 

@@ -58,11 +58,9 @@ Output &Output::operator<<(std::string_view piece) noexcept
 
 Output &Output::operator<<(uint64_t number) noexcept
 {
-    char text[NGX_INT64_LEN];
-    auto *end = ngx_sprintf(reinterpret_cast<u_char *>(text), "%uL", number);
+    u_char text[NGX_INT64_LEN];
 
-    return *this << std::string_view(
-               text, static_cast<size_t>(reinterpret_cast<char *>(end) - text));
+    return *this << view(text, ngx_sprintf(text, "%uL", number));
 }
 
 Output &Output::operator<<(int64_t number) noexcept
@@ -104,17 +102,12 @@ Output &Output::seconds(uint64_t microseconds) noexcept
         return *this;
     }
 
-    char decimals[NGX_INT64_LEN];
-    size_t size = 6;
+    u_char text[NGX_INT64_LEN];
+    std::string_view decimals =
+        view(text, ngx_sprintf(text, "%06uL", microseconds % kSecond));
 
-    ngx_sprintf(reinterpret_cast<u_char *>(decimals), "%06uL",
-                microseconds % kSecond);
-
-    while (decimals[size - 1] == '0') {
-        size--;
-    }
-
-    return *this << "." << std::string_view(decimals, size);
+    return *this << "."
+                 << decimals.substr(0, decimals.find_last_not_of('0') + 1);
 }
 
 Output &Output::json_string(std::string_view text) noexcept

@@ -50,12 +50,16 @@ struct OneLine {
     char buffer[Outage::kMaxReason];
     ngx_str_t text;
 
-    OneLine(std::string_view raw, const RedisSettings &settings) noexcept
+    /* `advice` is our own and stays whole, however long the rest is. */
+    OneLine(std::string_view raw, const RedisSettings &settings,
+            std::string_view advice = {}) noexcept
     {
         size_t size = mask_secrets(raw,
                                    {view(settings.login.password),
                                     view(settings.sentinel_login.password)},
-                                   buffer, sizeof(buffer));
+                                   buffer, sizeof(buffer) - advice.size());
+
+        size += advice.copy(buffer + size, advice.size());
 
         std::replace_if(
             buffer, buffer + size,
@@ -94,7 +98,7 @@ ngx_msec_t least_delay(Trouble trouble)
 }
 
 /* What to do about it, where the reason does not say so itself. */
-const char *advice_on(Trouble trouble)
+std::string_view advice_on(Trouble trouble)
 {
     return trouble == Trouble::kElsewhere
                ? "; it has only a part of a Redis Cluster's keys, use "
@@ -446,13 +450,12 @@ void RedisChannel::disconnected(Trouble trouble, std::string_view reason,
 
 void RedisChannel::log_down(Trouble trouble, std::string_view reason) noexcept
 {
-    OneLine why(reason, settings_);
+    OneLine why(reason, settings_, advice_on(trouble));
     ngx_uint_t level = needs_a_person(trouble) ? NGX_LOG_CRIT : NGX_LOG_ERR;
 
     breaker_.explain(server(), view(why.text));
     ngx_log_error(level, ngx_cycle->log, 0,
-                  "sliding_limit: redis \"%V\" is down: %V%s", &name_,
-                  &why.text, advice_on(trouble));
+                  "sliding_limit: redis \"%V\" is down: %V", &name_, &why.text);
 }
 
 /* Of a cluster's; its name begins with what they have in common. */

@@ -82,8 +82,7 @@ void Recorder::find_places(const MainConf &mcf, ngx_log_t *log) noexcept
 
 void Recorder::enter() noexcept
 {
-    WorkerMetrics *worker =
-        metrics_ != nullptr ? metrics_->enter() : nullptr;
+    WorkerMetrics *worker = metrics_ != nullptr ? metrics_->enter() : nullptr;
 
     if (worker != nullptr) {
         worker_ = worker;

@@ -37,7 +37,7 @@ class Recorder {
     }
 
     /* nullptr: the memory has no room. */
-    const Metrics *metrics() const noexcept { return metrics_; }
+    Metrics *metrics() const noexcept { return metrics_; }
     ZoneMetrics *zone(const Zone &zone) const noexcept
     {
         return zones_[zone.index];

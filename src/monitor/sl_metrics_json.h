@@ -1,4 +1,4 @@
-/* The metrics as text: for Prometheus, and as JSON. */
+/* The metrics as JSON, which the page reads, too. */
 
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace sl {
 
-void write_prometheus(const MainConf &mcf, Output &text) noexcept;
+/* `keys` says how clients are shown. */
 void write_json(const MainConf &mcf, KeysShown keys, Output &text) noexcept;
 
 }  // namespace sl

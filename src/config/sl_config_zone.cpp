@@ -1,0 +1,88 @@
+#include "config/sl_config_zone.h"
+
+namespace sl {
+
+namespace {
+
+/* The algorithm as the configuration writes it. */
+ngx_str_t algorithm_text(unsigned buckets, u_char (&memory)[64])
+{
+    u_char *end = buckets
+                      ? ngx_snprintf(memory, sizeof(memory),
+                                     "algorithm=buckets buckets=%ui",
+                                     static_cast<ngx_uint_t>(buckets))
+                      : ngx_snprintf(memory, sizeof(memory), "algorithm=log");
+
+    return str(view(memory, end));
+}
+
+/* False, with a message, if a zone cannot be used in both ways. */
+bool agree(ngx_conf_t *cf, const Zone &here, const Zone &first)
+{
+    if (here.window != first.window) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: zone \"%V\" has a window of "
+                           "%M ms here, but %M ms in %V:%ui; one zone has "
+                           "one count and needs one window",
+                           &here.name, here.window, first.window,
+                           &first.place.file, first.place.line);
+        return false;
+    }
+
+    if (here.buckets != first.buckets) {
+        u_char memory[2][64];
+        ngx_str_t ours = algorithm_text(here.buckets, memory[0]);
+        ngx_str_t theirs = algorithm_text(first.buckets, memory[1]);
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: zone \"%V\" has %V here, but %V "
+                           "in %V:%ui; one zone has one count and needs one "
+                           "algorithm",
+                           &here.name, &ours, &theirs, &first.place.file,
+                           first.place.line);
+        return false;
+    }
+
+    if (view(here.store_name) != view(first.store_name)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: zone \"%V\" has store=%V here, but "
+                           "store=%V in %V:%ui; one zone has one count and "
+                           "needs one store",
+                           &here.name, &here.store_name, &first.store_name,
+                           &first.place.file, first.place.line);
+        return false;
+    }
+
+    return true;
+}
+
+}  // namespace
+
+Zone *find_or_add_zone(ngx_conf_t *cf, const Zone &here) noexcept
+{
+    MainConf *mcf = main_conf(cf);
+
+    for (Zone *zone : elements<Zone *>(mcf->zones)) {
+        if (view(zone->name) == view(here.name)) {
+            if (zone->max != here.max) {
+                zone->max = kMaxVaries;
+            }
+
+            return agree(cf, here, *zone) ? zone : nullptr;
+        }
+    }
+
+    auto *zone = static_cast<Zone *>(ngx_palloc(cf->pool, sizeof(Zone)));
+    auto **slot = static_cast<Zone **>(ngx_array_push(&mcf->zones));
+
+    if (zone == nullptr || slot == nullptr) {
+        return nullptr;
+    }
+
+    *zone = here;
+    *slot = zone;
+
+    return zone;
+}
+
+}  // namespace sl

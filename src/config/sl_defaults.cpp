@@ -1,0 +1,94 @@
+#include "config/sl_defaults.h"
+
+#include "config/sl_config_body.h"
+#include "redis/sl_redis_store.h"
+
+namespace sl {
+
+namespace {
+
+constexpr ngx_uint_t kDefaultIpv6Prefix = 64;
+constexpr ngx_msec_t kDefaultDenyCacheMs = 1000;
+
+}  // namespace
+
+void *create_main_conf(ngx_conf_t *cf) noexcept
+{
+    auto *mcf =
+        static_cast<MainConf *>(ngx_pcalloc(cf->pool, sizeof(MainConf)));
+
+    if (mcf == nullptr
+        || ngx_array_init(&mcf->zones, cf->pool, 4, sizeof(Zone *)) != NGX_OK
+        || ngx_array_init(&mcf->stores, cf->pool, 1, sizeof(NamedStore))
+               != NGX_OK
+        || ngx_array_init(&mcf->levels, cf->pool, 4, sizeof(ngx_array_t *))
+               != NGX_OK)
+    {
+        return nullptr;
+    }
+
+    mcf->memory_size = NGX_CONF_UNSET_SIZE;
+    mcf->hiredis_version = hiredis_version();
+    mcf->has_tls = hiredis_has_tls();
+
+    return mcf;
+}
+
+void *create_location_conf(ngx_conf_t *cf) noexcept
+{
+    auto *lcf = static_cast<LocationConf *>(
+        ngx_pcalloc(cf->pool, sizeof(LocationConf)));
+
+    if (lcf == nullptr) {
+        return nullptr;
+    }
+
+    lcf->deny_cache = NGX_CONF_UNSET_MSEC;
+    lcf->on_error = NGX_CONF_UNSET_UINT;
+    lcf->status = NGX_CONF_UNSET_UINT;
+    lcf->log_level = NGX_CONF_UNSET_UINT;
+    lcf->reset = NGX_CONF_UNSET_UINT;
+    lcf->ipv6_prefix = NGX_CONF_UNSET_UINT;
+    lcf->dry_run = NGX_CONF_UNSET;
+
+    return lcf;
+}
+
+char *merge_location_conf(ngx_conf_t *, void *parent, void *child) noexcept
+{
+    auto *prev = static_cast<LocationConf *>(parent);
+    auto *conf = static_cast<LocationConf *>(child);
+
+    if (conf->limits == nullptr) {
+        conf->limits = prev->limits;
+        conf->phases = prev->phases;
+    }
+
+    /* an "if" inside the location has its handler, too */
+    if (conf->keys_shown == 0) {
+        conf->keys_shown = prev->keys_shown;
+    }
+
+    if (conf->headers == 0) {
+        conf->headers = prev->headers != 0 ? prev->headers : kXHeaders;
+    }
+
+    if (conf->body == nullptr) {
+        conf->body = prev->body != nullptr ? prev->body : default_body();
+    }
+
+    ngx_conf_merge_msec_value(conf->deny_cache, prev->deny_cache,
+                              kDefaultDenyCacheMs);
+    ngx_conf_merge_uint_value(conf->on_error, prev->on_error, kPass);
+    ngx_conf_merge_uint_value(conf->status, prev->status,
+                              NGX_HTTP_TOO_MANY_REQUESTS);
+    ngx_conf_merge_uint_value(conf->log_level, prev->log_level, NGX_LOG_ERR);
+    ngx_conf_merge_uint_value(conf->reset, prev->reset, kDelta);
+    ngx_conf_merge_uint_value(conf->ipv6_prefix, prev->ipv6_prefix,
+                              kDefaultIpv6Prefix);
+    ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
+
+    return NGX_CONF_OK;
+}
+
+}  // namespace sl
