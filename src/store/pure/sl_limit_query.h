@@ -28,7 +28,7 @@ struct LimitQuery {
     /* Requests that the limit refuses count, too. */
     bool counts_refused;
 
-    /* It does not keep the request from passing. */
+    /* The limit does not keep the request from passing. */
     bool dry_run;
 
     /*
@@ -37,7 +37,7 @@ struct LimitQuery {
      */
     bool provisional;
 
-    /* If it is taken back: where it was counted; see LimitState. */
+    /* Where the request was counted, if it is taken back; see LimitState. */
     uint64_t place = 0;
 
     /* Where the deny cache marks refusals by this zone; kNoMark: it does not
