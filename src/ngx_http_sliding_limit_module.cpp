@@ -2,17 +2,28 @@
  * ngx_http_sliding_limit_module: one exact, shared rate limit for every nginx
  * of a fleet.
  *
- * A tour, in the order a request takes:
+ * A tour, in the order a request takes. Folders say what something is about;
+ * what stands in a folder "pure" has neither nginx nor Redis, and is covered by
+ * t/unit.
  *
- *   sl_config      the directives, read once at start-up (sl_config_limit,
- *                  sl_config_redis, sl_config_tls: the long lines)
- *   sl_handler     the phases: the whole story of a request on one screen
- *   sl_check       one request's check: which limits, the answers, the outcome
- *   sl_terms       a limit's line, its variables evaluated for a request
- *   sl_store.h     what a check asks: may this request pass?
- *   sl_memory_store.h  a store that counts in nginx's shared memory
- *   sl_shared_table  that memory: its counts, and refusals to remember
- *   redis/         a store that counts in Redis
+ *   config/          the directives, read and linked once at start-up
+ *                    (request/sl_conf.h: what they come to)
+ *   sl_phases        all that a request passes by: phases, filters, the log
+ *   request/         one request
+ *     sl_check             which limits apply, the questions, the outcome
+ *     sl_limit_values      a limit's line, its variables evaluated
+ *     sl_applied_limit     a limit, from these values to its answer
+ *     sl_question          one question to a store, and what came of it
+ *     sl_waiting           until the answer is there
+ *     sl_take_back         what was counted, and is not to count
+ *     sl_report            what the metrics hear of it (sl_recording: where)
+ *     pure/                grouping limits into questions, verdicts, outcomes
+ *   store/           who decides: may this request pass?
+ *     sl_store.h           what a check asks: the interface
+ *     sl_memory_store      a store that counts in nginx's shared memory
+ *     sl_deny_cache        refusals by other stores, remembered there, too
+ *     sl_shared_memory     that memory (pure/sl_memory_table: its contents)
+ *   redis/           a store that counts in Redis
  *     sl_redis_store       one question = one EVALSHA, to the right server
  *     sl_*_routes          which server that is: the only one, or a cluster's
  *     sl_redis_channel     one connection, its calls, timeouts and breaker
@@ -22,24 +33,13 @@
  *     sl_redis_context     hiredis on nginx's event loop, by sl_redis_adapter
  *     sl_redis_tls         and encrypted
  *     sl_redis_script      lua/sliding_window.lua, embedded
- *   core/          pure logic without nginx or Redis, covered by t/unit
- *     sl_decision          a store's numbers -> what to do and what to show
- *     sl_key               zone and client key -> name in Redis
- *     sl_memory_table      counts and refusals in a piece of shared memory
- *     sl_cluster_map, sl_cluster_slot  what a cluster says about itself
- *     sl_breaker           all workers together know whether a Redis is down
- *                          (sl_outage: and why)
- *     sl_shared_breakers   a breaker for each server
- *   sl_response    the headers on every answer, and the refusal
- *   sl_body        the user's template for the refusal
- *   sl_variables   $sliding_limit_*
- *   sl_metrics     what operators see of all that: counted in shared memory
- *                  (core/sl_metrics, sl_history, sl_top_list, sl_distinct),
- *                  shown by sl_metrics_location as text (sl_metrics_text) or
- *                  as a page (page/)
+ *   answer/          what the client is told: headers, refusals, and what
+ *                    the configuration may use, $sliding_limit_*
+ *   metrics/         what operators see of all that, counted in shared memory
+ *   monitor/         and shown: as text, as JSON or as a page (page/)
+ *   base/            what everything uses
  *
- * Includes point downwards only: core knows nothing of redis, redis nothing of
- * requests.
+ * Includes point one way: scripts/check-includes knows which.
  */
 
 #include "answer/sl_variables.h"

@@ -9,7 +9,7 @@
 
 namespace sl {
 
-/* For AppliedLimit::decided_by: no store, but what is remembered of it. */
+/* For AppliedLimit::decided_by: a refusal that was remembered. */
 constexpr std::string_view kDenyCache = "deny_cache";
 
 /* A limit as it applies to one request, from its values to its answer. */
@@ -18,7 +18,7 @@ struct AppliedLimit {
     ngx_str_t key;
     int64_t cost;
 
-    /* With the max that this request has. */
+    /* What is known of the limit, with the max that this request has. */
     Verdict verdict;
 
     /* The limit's store has been asked, or need not be. */
@@ -36,7 +36,7 @@ struct AppliedLimit {
     /* A refusal is known, and this request finds out whether it still holds. */
     bool is_rechecked;
 
-    /* kNoMark: refusals are not remembered here. */
+    /* For the deny cache; kNoMark: refusals are not remembered here. */
     size_t refusal_mark;
 
     /* For $sliding_limit_store. */
@@ -48,7 +48,7 @@ struct AppliedLimit {
     /* When the verdict became known, in nginx's milliseconds. */
     ngx_msec_t at;
 
-    /* As it is in the store, while the verdict is about what is shown. */
+    /* What the store has, while the verdict is about what is shown. */
     LimitState stored;
 
     /* If the request is counted: when, by the store's clock. */

@@ -117,12 +117,12 @@ void Check::add_limits(Phase phase) noexcept
 {
     size_t before = limits_.size();
 
-    /* of a location that the request has been sent away from */
+    /* the request may have been sent away from where it asked */
     abandon_question();
 
     Outcome outcome = evaluate_limits(phase);
 
-    /* about some nobody has to be asked */
+    /* some are known to refuse without asking anybody */
     for (size_t i = before; i < limits_.size(); i++) {
         outcome = outweighing(outcome, judge(r_, limits_[i]));
     }
@@ -130,7 +130,8 @@ void Check::add_limits(Phase phase) noexcept
     conclude(outcome);
 }
 
-/* kNone, unless none applies or there was trouble. */
+/* Adds those limits that apply. kNone, unless there are none or one of them
+ * could not be evaluated. */
 Outcome Check::evaluate_limits(Phase phase) noexcept
 {
     const LocationConf &lcf = *location_conf(r_);
@@ -155,8 +156,8 @@ Outcome Check::evaluate_limits(Phase phase) noexcept
     return limits_.size() == before ? Outcome::kExempt : Outcome::kNone;
 }
 
-/* If the limit applies. False: out of memory, or a variable could not be
- * evaluated. */
+/* Adds the limit if it applies. False: out of memory, or a variable could not
+ * be evaluated. */
 bool Check::add_limit(const Limit &limit) noexcept
 {
     const LocationConf &lcf = *location_conf(r_);
@@ -188,7 +189,7 @@ bool Check::add_limit(const Limit &limit) noexcept
                               : limit.refusal_mark;
 
     if (values.max == 0 || values.cost > values.max) {
-        /* whatever was counted: nobody has to be asked */
+        /* nobody has to be asked, whatever was counted */
         added->is_asked = true;
         added->verdict.known = true;
         added->verdict.state = LimitState{false, false, kUnknownUse, kNoWait};
@@ -238,12 +239,12 @@ void Check::wait_for(PendingQuestion *pending,
     pending_ = pending;
     question_ = question;
     main_conf(r_)->recorder->checks_in_flight()++;
-    begin_waiting(r_);
+    hold(r_);
 }
 
 bool Check::is_waiting() const noexcept
 {
-    return pending_ != nullptr && sl::is_waiting(r_);
+    return pending_ != nullptr && is_held(r_);
 }
 
 void Check::receive(const Answer &answer) noexcept
@@ -262,7 +263,7 @@ void Check::receive(const Answer &answer) noexcept
 
     if (was_waiting) {
         is_answered_ = true;
-        go_on(r_);
+        resume(r_);
     }
 }
 
@@ -283,7 +284,7 @@ Outcome Check::finish(const Question &question, const Answer &answer,
         question.store->metrics().checks.add(spent_us);
     }
 
-    return sl::take_answer(r_, question, answer);
+    return interpret(r_, question, answer);
 }
 
 /* The last step of each call that can refuse the request. */
@@ -296,7 +297,7 @@ void Check::conclude(Outcome outcome) noexcept
     }
 }
 
-/* Of a refused request nothing counts that was counted in this location. */
+/* What was counted of a refused request in this location is not to count. */
 void Check::roll_back() noexcept
 {
     take_back_counted(

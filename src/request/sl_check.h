@@ -34,7 +34,7 @@ class Check final : public AnswerReceiver {
     /* The request's check, or nullptr if it has none. */
     static Check *find(ngx_http_request_t *r) noexcept;
 
-    /* nullptr: out of memory. */
+    /* The request's check, perhaps a new one; nullptr: out of memory. */
     static Check *find_or_create(ngx_http_request_t *r) noexcept;
 
     /* The first thing that a phase does: an internal redirect may have brought
@@ -74,7 +74,7 @@ class Check final : public AnswerReceiver {
     /* The limit that headers and variables show; nullptr: there is none. */
     const AppliedLimit *shown() const noexcept { return limits_.shown(); }
 
-    /* All that applied so far, in the order of the configuration. */
+    /* All limits that applied so far, in the order of the configuration. */
     Elements<const AppliedLimit> limits() const noexcept
     {
         return limits_.all();
@@ -87,7 +87,7 @@ class Check final : public AnswerReceiver {
     /* Microseconds spent waiting for stores. */
     int64_t spent_us() const noexcept { return spent_us_; }
 
-    /* A store answered; called by nobody else. */
+    /* Called by the store that was asked, and by nobody else. */
     void receive(const Answer &answer) noexcept override;
 
   private:
@@ -110,8 +110,8 @@ class Check final : public AnswerReceiver {
     Report report_;
     Outcome outcome_;
 
-    /* Index of the first limit of the location that the request is in now, and
-     * of the first one of which it is open whether it counts. */
+    /* Indexes of the first limit of the location that the request is in now,
+     * and of the first one of which it is open whether it counts. */
     size_t first_here_;
     size_t first_open_;
 

@@ -155,14 +155,14 @@ struct LocationConf {
     ngx_uint_t keys_shown;
 };
 
-/* While it is read. */
+/* The configuration while it is read. */
 inline MainConf *main_conf(ngx_conf_t *cf) noexcept
 {
     return static_cast<MainConf *>(
         ngx_http_conf_get_module_main_conf(cf, ngx_http_sliding_limit_module));
 }
 
-/* For requests. */
+/* The configuration as requests see it. */
 inline const MainConf *main_conf(ngx_http_request_t *r) noexcept
 {
     return static_cast<const MainConf *>(

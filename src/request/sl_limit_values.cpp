@@ -15,7 +15,7 @@ bool evaluate(ngx_http_request_t *r, const ngx_http_complex_value_t &value,
     return ngx_http_complex_value(r, source, text) == NGX_OK;
 }
 
-/* Whoever can put a value there can put anything there. */
+/* The value may come from anybody: it is escaped and cut short. */
 void log_bad_number(ngx_http_request_t *r, const Limit &limit, const char *what,
                     std::string_view value, const char *allowed)
 {
@@ -49,7 +49,7 @@ bool read_condition(ngx_http_request_t *r, const Limit &limit, bool *holds)
     return true;
 }
 
-/* Empty if there is nobody to count. */
+/* The key is empty if there is nobody to count. */
 bool read_key(ngx_http_request_t *r, const Limit &limit, ngx_str_t *key)
 {
     if (!evaluate(r, limit.key, key)) {

@@ -8,7 +8,8 @@
 namespace sl {
 
 struct LimitValues {
-    /* If it does not, the request is exempt, and the rest means nothing. */
+    /* Whether the limit applies. If not, the request is exempt, and the rest
+     * means nothing. */
     bool apply;
 
     ngx_str_t key;
@@ -16,7 +17,7 @@ struct LimitValues {
     int64_t cost;
 };
 
-/* False: out of memory, or a variable could not be evaluated. */
+/* Evaluates the limit's variables. False: out of memory, or that failed. */
 bool evaluate_limit(ngx_http_request_t *r, const Limit &limit,
                     LimitValues *values) noexcept;
 

@@ -46,7 +46,7 @@ Outcome accept(ngx_http_request_t *r, const Question &question,
         asked->answered_by = from;
         asked->counted_at_us = answer.time_us;
 
-        /* not what was decided here, because the store has failed */
+        /* if the store has failed, it has not refused anybody */
         if (from == question.store) {
             learn(r, *asked, question.asked_us);
         }
@@ -68,8 +68,8 @@ Outcome do_without_answer(ngx_http_request_t *r, const Question &question)
 }
 
 /*
- * Of those whom the store refused before, it is known until when: that nobody
- * could ask it again by now makes no difference.
+ * A refusal that is remembered holds until the moment that it names: that
+ * nobody can ask the store again makes no difference.
  */
 Outcome do_without_store(ngx_http_request_t *r, const Question &question,
                          StoreError why)
@@ -189,8 +189,8 @@ Outcome judge(ngx_http_request_t *r, const Question &question) noexcept
     return outcome;
 }
 
-Outcome take_answer(ngx_http_request_t *r, const Question &question,
-                    const Answer &answer) noexcept
+Outcome interpret(ngx_http_request_t *r, const Question &question,
+                  const Answer &answer) noexcept
 {
     if (answer.known) {
         return accept(r, question, answer, question.store);

@@ -27,10 +27,10 @@ struct Question {
     AppliedLimit *const *end() const noexcept { return limits + count; }
 };
 
-/* About limits that have not been asked about: from now on they have. */
+/* Asks about limits that have not been asked about: from now on they have. */
 Question next_question(AppliedLimits *limits) noexcept;
 
-/* Without the request's id, which not every store needs. */
+/* The request's id is missing in the query: not every store needs it. */
 Query to_query(const Question &question) noexcept;
 
 /*
@@ -49,14 +49,14 @@ Outcome judge(ngx_http_request_t *r, const Question &question) noexcept;
  * nevertheless, what the memory of this nginx says instead, or what on_error
  * says.
  */
-Outcome take_answer(ngx_http_request_t *r, const Question &question,
-                    const Answer &answer) noexcept;
+Outcome interpret(ngx_http_request_t *r, const Question &question,
+                  const Answer &answer) noexcept;
 
-/* The store has found out that it cannot decide about all of them together. It
- * has counted nothing. */
+/* Whether the store has found out that it cannot decide about all of these
+ * limits together. It has counted nothing then. */
 bool is_to_be_divided(const Question &question, const Answer &answer) noexcept;
 
-/* The limits have not been asked about: several questions will do so. */
+/* Takes the question for not asked: several others will take its place. */
 void divide(const Question &question) noexcept;
 
 }  // namespace sl

@@ -15,10 +15,10 @@ namespace sl {
 
 class Recorder {
   public:
-    /* For that many zones; nullptr: out of memory. */
+    /* A recorder for that many zones; nullptr: out of memory. */
     static Recorder *create(ngx_pool_t *pool, size_t zones) noexcept;
 
-    /* The memory is there, workers are not yet. */
+    /* To be called when the memory is there, before workers start. */
     void find_places(const MainConf &mcf, ngx_log_t *log) noexcept;
 
     /* A worker starts, and ends. */
@@ -30,13 +30,13 @@ class Recorder {
     void record(ngx_http_request_t *r, const Zone &zone,
                 const ZoneEvent &event) noexcept;
 
-    /* By this worker. */
+    /* How many checks of this worker wait for an answer. */
     std::atomic<int64_t> &checks_in_flight() noexcept
     {
         return worker_->checks_in_flight;
     }
 
-    /* nullptr: the memory has no room. */
+    /* Both are nullptr if the memory has no room for them. */
     Metrics *metrics() const noexcept { return metrics_; }
     ZoneMetrics *zone(const Zone &zone) const noexcept
     {

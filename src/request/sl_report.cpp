@@ -59,7 +59,7 @@ void Report::tell(ngx_http_request_t *r, const AppliedLimits &limits,
     for (; told_exempt_ < exempt_.nelts; told_exempt_++) {
         const Zone *zone = elements<const Zone *>(exempt_)[told_exempt_];
 
-        /* unless it has met it elsewhere, after a redirect */
+        /* a limit of the zone may have applied elsewhere, after a redirect */
         if (!limits.have_zone(*zone)) {
             mcf.recorder->record(
                 r, *zone, {ZoneResult::kExempt, false, false, false, {}});

@@ -9,11 +9,10 @@ namespace sl {
 
 class Report {
   public:
-    /* No limit of the zone applied. Without memory the metrics do without it.
-     */
+    /* No limit of the zone applied. If memory is short, nobody hears of it. */
     void note_exempt(ngx_http_request_t *r, const Zone *zone) noexcept;
 
-    /* Tells what has not been told. */
+    /* Tells the metrics what they have not heard yet. */
     void tell(ngx_http_request_t *r, const AppliedLimits &limits,
               Outcome outcome) noexcept;
 

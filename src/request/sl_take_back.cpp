@@ -6,8 +6,8 @@ namespace sl {
 
 namespace {
 
-/* Of the limits that were asked about together with this one, and come after
- * it, those that are taken. */
+/* Names those that `take` takes, of the limit at `index` and of the later ones
+ * that were asked about together with it. */
 template <typename Take>
 Query query_of(AppliedLimits &limits, size_t index, const Store &from,
                RequestId *id, Take take)
@@ -32,7 +32,7 @@ Query query_of(AppliedLimits &limits, size_t index, const Store &from,
 
 }  // namespace
 
-/* One call for all that one question has counted. */
+/* There is one call for all that one question has counted. */
 void take_back_counted(AppliedLimits *limits, size_t first,
                        bool (*goes)(const AppliedLimit &),
                        RequestId *id) noexcept

@@ -1,4 +1,4 @@
-/* Takes back what stores have counted of a request. Nobody waits for it. */
+/* Takes back what stores have counted of a request; it does not wait for it. */
 
 #pragma once
 
@@ -7,14 +7,15 @@
 
 namespace sl {
 
-/* Of the limits from index `first` on, what is counted and `goes`. */
+/* Takes back what is counted of the limits from index `first` on, as far as it
+ * `goes`. */
 void take_back_counted(AppliedLimits *limits, size_t first,
                        bool (*goes)(const AppliedLimit &),
                        RequestId *id) noexcept;
 
 /*
- * A store that did not answer in time may yet count the request: what takes
- * that back follows on the same way, and is executed after it. Not for requests
+ * Takes back what a store may yet count that did not answer in time: this
+ * follows on the same way, and is executed after it. It is not for requests
  * that have passed without an answer: they count, late or not.
  */
 void take_back_uncertain(AppliedLimits *limits, size_t first,

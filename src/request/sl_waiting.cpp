@@ -8,8 +8,8 @@ void stay(ngx_http_request_t *) noexcept {}
 
 }  // namespace
 
-/* As limit_req does while it delays. */
-void begin_waiting(ngx_http_request_t *r) noexcept
+/* This is what limit_req does while it delays. */
+void hold(ngx_http_request_t *r) noexcept
 {
     ngx_event_t *rev = r->connection->read;
 
@@ -26,13 +26,13 @@ void begin_waiting(ngx_http_request_t *r) noexcept
     r->read_event_handler = ngx_http_test_reading;
 }
 
-bool is_waiting(ngx_http_request_t *r) noexcept
+bool is_held(ngx_http_request_t *r) noexcept
 {
     return r->write_event_handler == stay;
 }
 
 /* Whoever calls may be inside hiredis: phases must not run there. */
-void go_on(ngx_http_request_t *r) noexcept
+void resume(ngx_http_request_t *r) noexcept
 {
     r->read_event_handler = ngx_http_block_reading;
     r->write_event_handler = ngx_http_core_run_phases;

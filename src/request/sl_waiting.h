@@ -9,15 +9,15 @@
 
 namespace sl {
 
-void begin_waiting(ngx_http_request_t *r) noexcept;
+void hold(ngx_http_request_t *r) noexcept;
 
 /*
  * False also if the request has gone elsewhere in the meantime: a client that
  * goes away can send it to post_action.
  */
-bool is_waiting(ngx_http_request_t *r) noexcept;
+bool is_held(ngx_http_request_t *r) noexcept;
 
-/* From the event loop, with its phases. */
-void go_on(ngx_http_request_t *r) noexcept;
+/* The request goes on from the event loop, with its phases. */
+void resume(ngx_http_request_t *r) noexcept;
 
 }  // namespace sl

@@ -15,7 +15,7 @@ constexpr ngx_msec_t kReportEveryMs = 10000;
 constexpr size_t kSpareZones = 16;
 constexpr size_t kSpareStores = 8;
 
-/* What metrics take of the memory at most. */
+/* Metrics take one part in so many of the memory at most. */
 constexpr size_t kShareOfMetrics = 4;
 
 ngx_slab_pool_t *pool_of(ngx_shm_zone_t *zone)
@@ -75,8 +75,8 @@ Metrics *SharedMemory::metrics() const noexcept
     return contents_of(zone_).metrics;
 }
 
-/* With places to spare, as far as they fit; nullptr if not even those needed
- * do. */
+/* Makes places to spare, too, as far as they fit; nullptr if not even those
+ * that are needed do. */
 Metrics *SharedMemory::make_metrics(ngx_slab_pool_t *pool) const noexcept
 {
     size_t zones = measured_.zones + kSpareZones;
@@ -109,7 +109,7 @@ Metrics *SharedMemory::make_metrics(ngx_slab_pool_t *pool) const noexcept
     return Metrics::format(memory, zones, stores, secret, ngx_time());
 }
 
-/* Called again after a reload, with the memory as it was. */
+/* nginx calls this again after a reload, with the memory as it was. */
 ngx_int_t SharedMemory::init(ngx_shm_zone_t *zone, void *) noexcept
 {
     ngx_slab_pool_t *pool = pool_of(zone);
@@ -150,7 +150,8 @@ ngx_int_t SharedMemory::init(ngx_shm_zone_t *zone, void *) noexcept
     return shared->has_what_is_shown(*contents);
 }
 
-/* What began without metrics has no room for them until it begins anew. */
+/* A memory that began without metrics has no room for them until it begins
+ * anew. */
 ngx_int_t SharedMemory::has_what_is_shown(
     const Contents &contents) const noexcept
 {

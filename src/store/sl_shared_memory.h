@@ -28,11 +28,11 @@ class SharedMemory {
     /* The table, while nobody else has it. */
     class Locked;
 
-    /* nullptr, with a message, if that cannot be. */
+    /* nullptr, with a message, if there cannot be such a memory. */
     static SharedMemory *create(ngx_conf_t *cf, size_t size,
                                 const Measured &measured) noexcept;
 
-    /* Least size with room for the metrics of so many. */
+    /* The least size that has room for the metrics of so many. */
     static size_t size_with_metrics(size_t zones, size_t stores) noexcept;
 
     /* Not before the memory is there; metrics() is nullptr if the memory is too
@@ -48,7 +48,7 @@ class SharedMemory {
     void report(uint64_t evictions, bool is_full) noexcept;
 
   private:
-    /* Begins the memory. */
+    /* What the memory begins with. */
     struct Contents {
         void *table;
         Metrics *metrics;

@@ -1,7 +1,8 @@
 /*
  * A store decides whether a request may pass its limits, and counts it if so.
  *
- * Redis is one; the rest of the module knows only this interface.
+ * Redis is one, the memory of this nginx another; the rest of the module knows
+ * only this interface.
  */
 
 #pragma once
@@ -17,7 +18,8 @@
 
 namespace sl {
 
-/* Lives only during the call it is given to. */
+/* What a store is told of a request's question. It lives only during the call
+ * that it is given to. */
 struct Query {
     LimitQuery limits[kMaxLimits];
     size_t count;
@@ -31,7 +33,7 @@ struct Query {
 };
 
 struct Answer {
-    /* The store decided. If not, only `error` means something: why. */
+    /* Whether the store decided. If not, only `error` means something: why. */
     bool known;
     StoreError error;
 
@@ -53,7 +55,7 @@ struct Answer {
     LimitState states[kMaxLimits];
 };
 
-/* Whoever asked and waits. */
+/* The one who asked, and waits. */
 class AnswerReceiver {
   public:
     virtual void receive(const Answer &answer) noexcept = 0;
@@ -62,7 +64,7 @@ class AnswerReceiver {
     ~AnswerReceiver() = default;
 };
 
-/* A question under way. It belongs to the store. */
+/* A question that is under way. This belongs to the store. */
 class PendingQuestion {
   public:
     /*
@@ -82,32 +84,32 @@ class Store {
     /* For $sliding_limit_store. */
     virtual std::string_view kind() const noexcept = 0;
 
-    /* Where it is, without passwords; empty: here. */
+    /* Where the store is, without passwords; empty: in this nginx. */
     virtual std::string_view address() const noexcept { return {}; }
 
-    /* Of all its servers, those that are regarded as down. */
+    /* How many of its servers are regarded as down. */
     virtual unsigned breakers_open() const noexcept { return 0; }
 
     /*
-     * One of them, and why: the next after `*place`, which is 0 to begin with.
-     * False: there are no more.
+     * One of those servers, and why: the next after `*place`, which is 0 to
+     * begin with. False: there are no more.
      */
     virtual bool next_outage(size_t *, Outage *) const noexcept
     {
         return false;
     }
 
-    /* What workers count about it; see count_in(). */
+    /* What workers count about the store; see count_in(). */
     StoreMetrics &metrics() const noexcept { return *metrics_; }
 
     /* Before any worker starts. Without it, nobody will see what is counted. */
     void count_in(StoreMetrics *metrics) noexcept { metrics_ = metrics; }
     bool is_counted() const noexcept { return metrics_ != &unseen_; }
 
-    /* What it counts it marks with the request's id. */
+    /* The store marks what it counts with the request's id. */
     virtual bool uses_ids() const noexcept { return false; }
 
-    /* May become less while it is asked. */
+    /* What it can decide at once; that may become less while it is asked. */
     virtual Together decides_together() const noexcept
     {
         return Together::kAll;

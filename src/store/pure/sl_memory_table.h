@@ -1,7 +1,9 @@
 /*
  * Counts in a piece of memory that several processes share: the embedded
  * store without locks, clocks or nginx. Whoever calls holds a lock and brings
- * the time. Besides, the table keeps other stores' refusals in mind.
+ * the time: SharedMemory owns that memory and the lock, and MemoryStore is the
+ * store that asks the table. Besides, the table keeps other stores' refusals in
+ * mind.
  *
  * Decisions are those of lua/sliding_window.lua: the same limits, asked in the
  * same order at the same times, are answered alike.
