@@ -235,6 +235,29 @@ subtest 'refused requests are forgotten where they make no difference' => sub {
     is $sum, 2 * (keys(%$entries) - 1), 'and the sum is that of those which are left';
 };
 
+subtest 'only the newest refused ones that cost max together are kept, whatever that is' => sub {
+    my $M = 10**9;
+    for my $matter (1, 10, 200) {
+        my @limit = ("$matter matter", $W, $M, cost => $M / $matter, rule => 'd');
+        ask($T, [@limit]) for 1 .. $matter;
+        my ($most, @wrong) = (0);
+        for my $n (1 .. 1500) {
+            my $answer = ask($T + 1000 * $n, [@limit]);
+            # it has room when all but the newest that leave some have left
+            my $then = $T + ($n > $matter ? 1000 * ($n - $matter + 1) : $n == $matter ? 1000 : 0);
+            push @wrong, $n if $answer->[0] != 0 || $answer->[2] != $then + $W - ($T + 1000 * $n);
+            my $size = redis('ZCARD', "$matter matter");
+            $most = $size if $size > $most;
+        }
+        is_deeply \@wrong, [], 'every wait is as if all of them were there';
+        cmp_ok $most, '<=', 2.2 * $matter + 160, "$matter matter, at most $most of 1500 are kept";
+    }
+
+    my @limit = ('largest', $W, 10**15, cost => 10**15, rule => 'd');
+    ask($T + $_, [@limit]) for 0 .. 300;
+    cmp_ok ask($T + 301, [@limit, cost => 0])->[1], '<', 2**53, 'their sum is never too large to be exact';
+};
+
 subtest 'also beside very many that another max has admitted' => sub {
     fill('beside', $T, 20_000, '');
     my @limit = ('beside', $W, 4, rule => 'd');
@@ -291,6 +314,24 @@ subtest 'taking back what cost more gives all of that back' => sub {
     is_deeply entries('heavy'), { c => $T }, 'no sum is left when none costs more than 1';
     is take_back('c', $T, [@limit]), 1;
     is redis('EXISTS', 'heavy'), 0, 'no key when there is nothing in it';
+};
+
+subtest 'costs may be as large as max, and stay exact' => sub {
+    my ($M, @limit) = (10**15, 'huge', $W, 10**15);
+    is_deeply ask_as('a', $T, [@limit, cost => 4 * 10**14]), [2, 4 * 10**14, $W];
+    is_deeply ask_as('b', $T + 1, [@limit, cost => 6 * 10**14 - 1]), [2, $M - 1, $W - 1];
+    is_deeply ask_as('c', $T + 2, [@limit]), [2, $M, $W - 2], 'to the last unit';
+    is_deeply entries('huge'), { 'a*400000000000000' => $T, 'b*599999999999999' => $T + 1, c => $T + 2, '+999999999999997' => 0 },
+        'written out in full';
+    is_deeply ask($T + 3, [@limit, cost => 4 * 10**14 + 1]), [0, $M, $W - 2], 'one more than the first has to wait for the second';
+    is_deeply ask($T + 3, [@limit, cost => $M]), [0, $M, $W - 1], 'all of it for all of them';
+    is take_back('b', $T + 1, [@limit, cost => 6 * 10**14 - 1]), 1, 'and can be taken back';
+    is_deeply entries('huge'), { 'a*400000000000000' => $T, c => $T + 2, '+399999999999999' => 0 };
+
+    @limit = ('huge buckets', $W, $M, buckets => 6);
+    is_deeply ask($T, [@limit, cost => $M - 1]), [2, $M - 1, 70 * $S], 'in buckets as well';
+    is_deeply ask($T, [@limit]), [2, $M, 70 * $S];
+    is_deeply ask($T + 10 * $S, [@limit]), [0, $M, 60 * $S];
 };
 
 subtest 'taking back from a bucket takes it from where it was counted' => sub {
@@ -399,7 +440,7 @@ subtest 'a clock that steps back admits nothing early' => sub {
     my @limit = ('stepped buckets', $W, 2, buckets => 6);
     ask($T, [@limit]) for 1 .. 2;
     is_deeply ask($T - 50 * $S, [@limit]), [0, 2, 70 * $S], 'nor do buckets';
-    is_deeply entries('stepped buckets'), { $T - 40 * $S => 2 }, 'where they count as of now';
+    is_deeply entries('stepped buckets'), { $T - 40 * $S => 2, moved => -($T + 10 * $S) }, 'where they count as of now';
     is_deeply ask($T + 20 * $S, [@limit]), [2, 1, 70 * $S], 'and leave with the others of now';
 };
 
@@ -427,6 +468,33 @@ subtest 'who is refused after a step of the clock is refused for one window' => 
     is_deeply [ ask_short($T - $H, 10 * $S, 1, 'short 1' => 'b', 'short 2' => 'b') ], [ ([-1, 0, 0]) x 2 ],
         'several at once are told to ask alone';
     is_deeply ask_short($T - $H, 10 * $S, 1, 'short 1' => 'b'), [0, 1, 10 * $S], 'one by one they are refused';
+};
+
+subtest 'nothing is taken back from buckets whose counts were moved' => sub {
+    my @limit = ('whose', $W, 3, buckets => 6);
+    ask_as('A', $T, [@limit]);
+    is ask($T - 15 * $S, [@limit, cost => 0])->[1], 1, 'the clock steps back';
+    ask_as($_, $T + 1, [@limit]) for qw(D E);
+    is call_at($T + 2, $T, 'A', [@limit]), 0, 'then it is not known where the count went';
+    is ask($T + 3, [@limit])->[0], 0, 'so it still counts';
+    is_deeply ask($T + 55 * $S, [@limit]), [2, 3, 15 * $S], 'as long as what was counted when it was moved';
+    is ask($T + 56 * $S, [@limit])->[0], 0, 'and there are never more than max';
+
+    ask_as('H', $T + 62 * $S, [@limit, cost => 0]);
+    is call_at($T + 62 * $S, $T + 1, 'D', [@limit]), 0, 'nor is what was counted in the same bucket later';
+    is_deeply ask($T + 70 * $S, [@limit, cost => 0]), [1, 1, 50 * $S];
+    is_deeply entries('whose'), { $T + 60 * $S => 1 }, 'until that has left the window';
+    is call_at($T + 71 * $S, $T + 55 * $S, 'F', [@limit]), 1, 'what was counted after it can be taken back';
+    is redis('EXISTS', 'whose'), 0;
+
+    ask_as('A', $T, [@limit]);
+    ask($T - 15 * $S, [@limit, cost => 0]);
+    is_deeply ask($T, ['whose', $W, 3]), [2, 1, $W], 'a log that takes their place starts anew';
+    is redis('ZCARD', 'whose'), 1;
+    ask_as('A', $T, ['whose short', $W, 3, buckets => 6]);
+    ask($T - 15 * $S, ['whose short', $W, 3, buckets => 6, cost => 0]);
+    is_deeply ask_short($T, $W, 3, 'whose short' => 'x'), [2, 1, $W];
+    is_deeply entries('whose short'), { x => $T };
 };
 
 subtest 'what is counted stays what it is when the clock steps back' => sub {
@@ -470,19 +538,71 @@ subtest 'a call removes a part of very many that leave, and counts exactly' => s
     is_deeply entries('many'), { x => $T + 3 * $W };
 };
 
-subtest 'of very many with costs nothing is decided until they are added up' => sub {
-    fill('many costs', $T, 5000, '*3');
-    redis('ZADD', 'many costs', 0, '+10000');
-    my ($calls, $answer) = ask_until_decided($T + $W + 3999, ['many costs', $W, 3003, cost => 3]);
-    is_deeply $answer, [2, 3003, 1], 'then it is as exact as ever';
-    cmp_ok $calls, '>', 10, "after $calls calls";
-    cmp_ok $calls, '<', 20, 'each of which removes some';
-    is redis('ZCARD', 'many costs'), 1002;
+subtest 'of very many with costs, bounds decide while they are added up' => sub {
+    my $fill = sub {
+        my ($key) = @_;
+        redis('DEL', $key);
+        fill($key, $T, 5000, '*3');
+        redis('ZADD', $key, 0, '+10000');
+    };
+    # 1000 are left, and cost 3000; of the others 128 are added up by a call
+    my $now = $T + $W + 3999;
+    my $at_most = 1000 + 10_000 - 2 * 128;
+
+    $fill->('bounds');
+    is_deeply ask($now, ['bounds', $W, $at_most + 3, cost => 3]), [2, $at_most + 3, 1],
+        'admitted if all that is not added up could still be used, and that is what seems to be';
+    $at_most -= 2 * 128;
+    is_deeply ask($now, ['bounds', $W, 1, cost => 0]), [1, $at_most + 3, 1], 'another call finds less';
+
+    $fill->('bounds');
+    # each of the newest 32 is known to cost 3
+    my $at_least = 1000 + 2 * 32;
+    my $refused = ask($now, ['bounds', $W, $at_least + 2, cost => 3]);
+    is_deeply [ @$refused[0, 2] ], [0, 1], 'refused if what is known leaves no room, until the first has left';
+    $refused = ask($now, ['bounds', $W, $at_least + 1 - 30, cost => 3]);
+    is_deeply [ @$refused[0, 2] ], [0, 11], 'or as many as have to, as far as is known';
+    is_deeply ask($now, ['bounds', $W, $at_least + 3, cost => 3]), [-1, 0, 0], 'between the bounds it is not decided';
+    is redis('ZCOUNT', 'bounds', $now, '+inf'), 0, 'nothing is counted then';
+
+    my ($calls, $answer) = ask_until_decided($now, ['bounds', $W, 3003, cost => 3]);
+    is_deeply $answer, [2, 3003, 1], 'in the end it is as exact as ever';
+    cmp_ok $calls, '<', 5000 / 128, "after $calls calls, each of which removes some";
+    is redis('ZCARD', 'bounds'), 1002;
 
     fill('all costs', $T, 5000, '*3');
     redis('ZADD', 'all costs', 0, '+10000');
     is_deeply ask($T + $W + 4999, ['all costs', $W, 9]), [2, 1, $W], 'if all have left that takes one';
     is redis('ZCARD', 'all costs'), 1;
+};
+
+subtest 'a log that never held more than max is always decided at once' => sub {
+    my $now = $T + $W + 15_000;
+    for my $cost (1, 2, 5, 1000) {
+        redis('DEL', 'full before');
+        fill('full before', $T, 20_000, '*5');
+        redis('ZADD', 'full before', 0, '+80000');
+        is ask($now, ['full before', $W, 100_000, cost => $cost])->[0], 2, "a cost of $cost";
+    }
+};
+
+subtest 'what one limit has to remove keeps no other from being decided' => sub {
+    fill('removes', $T, 100_000, '');
+    fill('removes costs', $T, 100_000, '*2');
+    redis('ZADD', 'removes costs', 0, '+100000');
+    my $now = $T + $W + 90_000;
+    for my $other ('removes', 'removes costs') {
+        redis('ZADD', 'one left', $T, 'a*3', $now, 'b*3', 0, '+4');
+        my @limits = ([$other, $W, 300_000], ['one left', $W, 6, cost => 3]);
+        is_deeply [ @{ ask($now, @limits) }[3 .. 5] ], [2, 6, $W], "beside $other";
+        redis('DEL', 'one left');
+        is_deeply [ @{ ask($now, reverse @limits) }[0 .. 2] ], [2, 3, $W], 'or before it';
+        redis('DEL', 'one left');
+    }
+
+    redis('ZADD', 'one of many', $T, 'a', map { ($now, "b$_") } 1 .. 2000);
+    is_deeply [ map { $_->[0] } ask_short($now, $W, 9000, removes => 'x', 'one of many' => 'y') ], [-1, 2],
+        'also of several at once';
 };
 
 subtest 'so it is of very many from the future' => sub {
@@ -634,6 +754,94 @@ subtest 'the script as shipped uses the clock of Redis' => sub {
     cmp_ok abs($time / $S - $sec), '<', 5, 'which is the present, in microseconds';
     is redis('EVAL', $script, script_args($time, 'me', ['clock', $W, 1])), 1,
         'and is what taking back is told';
+};
+
+# The script, which counts the words that go from it to Redis and back, and what ranges remove.
+my $counting = <<"END" =~ s/SCRIPT/$steered/r;
+local touched, real = 0, redis
+local function counted(call)
+    return function(name, ...)
+        local reply = call(name, ...)
+        touched = touched + select('#', ...) + (type(reply) == 'table' and #reply or 1)
+        touched = touched + (string.find(name, '^ZREMRANGE') and reply or 0)
+        return reply
+    end
+end
+local redis = { call = counted(real.call), pcall = counted(real.pcall) }
+local function decide()
+SCRIPT
+end
+decide()
+return touched
+END
+
+subtest 'however many entries there are, a call touches few of them' => sub {
+    my ($many, $now) = (100_000, $T + $W + 50_000);
+    my $touched = sub {
+        my ($at, @args) = @_;
+        return redis('EVAL', $counting, @args, sprintf '%d:%d', $at / 1000000, $at % 1000000);
+    };
+    my $asked = sub { my $at = shift; return $touched->($at, script_args('', 'id' . ++$serial, @_)) };
+    my $filled = sub {
+        my ($key, $suffix, $count) = (@_, $many);
+        redis('DEL', $key);
+        fill($key, $T, $count, $suffix);
+        redis('ZADD', $key, 0, "+$count") if $suffix eq '*2';
+        return $key;
+    };
+
+    my %touched = (
+        'an ordinary one' => $asked->($T + $many, [$filled->('t', ''), $W, 2 * $many]),
+        'one that is refused' => $asked->($T + $many, ['t', $W, 10]),
+        'a part has expired' => $asked->($now, ['t', $W, 2 * $many]),
+        'a part of several' => $touched->($T + $W + 2500, 16, map({ $filled->("t$_", '', 5000) } 1 .. 16), '/1', $W, $many, 1 .. 16),
+        'all has expired' => $asked->($now + $W, ['t', $W, $many]),
+        'costs' => $asked->($T + $many, [$filled->('tc', '*2'), $W, 5 * $many, cost => 3]),
+        'costs, refused' => $asked->($T + $many, ['tc', $W, 3000, cost => 2]),
+        'a part of costs' => $asked->($now, ['tc', $W, $many, cost => 2]),
+        'a part of costs, admitted' => $asked->($now, ['tc', $W, 5 * $many, cost => 2]),
+        'a part of costs, refused' => $asked->($now, ['tc', $W, 50, cost => 2]),
+        'costs of sixteen limits' => $asked->($T + $W + 2500, map { [$filled->("t$_", '*2', 5000), $W, 50, cost => 2] } 1 .. 16),
+        'all costs have expired' => $asked->($now + $W, ['tc', $W, $many, cost => 2]),
+        'refused ones beside others' => $asked->($T + $many, [$filled->('t', ''), $W, 4, rule => 'd']),
+        'refused ones beside costs' => $asked->($T + $many, [$filled->('tc', '*2'), $W, 4, cost => 2, rule => 'd']),
+        'a part from the future' => $asked->($T + 50_000, [$filled->('t', ''), $W, $many]),
+        'all from the future' => $asked->($T - $H, ['t', $W, $many]),
+        'all costs from the future' => $asked->($T - $H, ['tc', $W, $many, cost => 2]),
+        'what is taken back' => $touched->($T + $many, script_args($T, 'back5', [$filled->('back', '*2'), $W, $many, cost => 2])),
+    );
+    cmp_ok $touched{$_}, '<', 2000, "$_: $touched{$_}" for sort keys %touched;
+
+    my @buckets = map { ["tb$_", $W, 1000, buckets => 100] } 1 .. 16;
+    $asked->($T + $_ * $W / 100, @buckets) for 0 .. 99;
+    cmp_ok $asked->($T + 99 * $W / 100, @buckets), '<', 16 * 220, 'but for buckets, of which there are a hundred';
+};
+
+subtest 'whether all that the script needs may be called can be found out' => sub {
+    my %called = map { lc($_) => 1 } $script =~ /\bp?call\('([A-Z]+)'/g;
+    my @limits = (['probe', 100_000, 10], ['probe buckets', 100_000, 10, buckets => 6]);
+    my $probe = sub {
+        my $answer = redis('EVAL', $script, script_args('?', 'me', @limits));
+        return ref $answer ? join ' ', @$answer[0 .. $#$answer - 1] : $answer;
+    };
+
+    redis('SET', 'probe', 'anything');
+    like $probe->(), qr/^2 1 100000 2 1 1\d{5}$/, 'it is answered as if it had been asked about';
+    cmp_ok redis('PTTL', $_), '>', 0, "$_: the set has a time to live" for 'probe', 'probe buckets';
+    is_deeply [ keys %{ entries('probe') } ], ['me'], 'and that request in it';
+
+    redis('ACL', 'SETUSER', 'limited', 'on', 'nopass', '~*', '+eval', '+acl', map { "+$_" } keys %called);
+    redis('AUTH', 'limited', '');
+    like $probe->(), qr/^2 /, 'who may call ' . join(', ', sort keys %called);
+    for my $command (sort keys %called) {
+        redis('ACL', 'SETUSER', 'limited', "-$command");
+        like $probe->(), qr/^error: /, "without $command";
+        redis('ACL', 'SETUSER', 'limited', "+$command");
+        redis('AUTH', 'default', '');
+        unlike redis('PTTL', $_), qr/^-1$/, 'nothing is left that stays' for 'probe', 'probe buckets';
+        redis('AUTH', 'limited', '');
+    }
+    redis('AUTH', 'default', '');
 };
 
 subtest 'an ordinary check makes few calls' => sub {

@@ -40,7 +40,7 @@ namespace {
 
 using namespace sl_model;
 
-const Store kRedis{false, 3, 128, 256};
+const Store kRedis{false, 3, 128, int64_t{1} << 50, 256, 8};
 
 struct FreeReply {
     void operator()(redisReply *reply) const { freeReplyObject(reply); }
@@ -459,7 +459,10 @@ class Test {
         }
 
         if (limit.buckets == 0 && limit.counts_refused && !key.has_tiers) {
-            too_large_ += size > 3 * limit.max + 256;
+            auto matter = static_cast<int64_t>(key.matter);
+
+            too_large_ +=
+                size > (mix.costs ? matter + matter / 4 : 3 * limit.max) + 256;
         }
     }
 };

@@ -87,13 +87,14 @@ struct Tally {
     uint64_t not_taken_back = 0;
     uint64_t with_forgotten = 0;
     uint64_t short_waits = 0;
+    uint64_t seeming_uses = 0;
     uint64_t steps_back = 0;
 
     bool has_all() const
     {
         return counted > 0 && looked > 0 && refused > 0 && refused_counted > 0
                && taken_back > 0 && not_taken_back > 0 && with_forgotten > 0
-               && short_waits > 0 && steps_back > 0;
+               && short_waits > 0 && seeming_uses > 0 && steps_back > 0;
     }
 
     std::string describe() const
@@ -102,10 +103,11 @@ struct Tally {
                     " refused (%" PRIu64 " of them counted), %" PRIu64
                     " taken back and %" PRIu64 " not, %" PRIu64
                     " with some forgotten, %" PRIu64
-                    " waits too short, the clock stepped back %" PRIu64
-                    " times",
+                    " waits too short, %" PRIu64
+                    " uses too high, the clock stepped back %" PRIu64 " times",
                     counted, looked, refused, refused_counted, taken_back,
-                    not_taken_back, with_forgotten, short_waits, steps_back);
+                    not_taken_back, with_forgotten, short_waits, seeming_uses,
+                    steps_back);
     }
 };
 
@@ -178,7 +180,9 @@ class Judge {
     struct Counted {
         int64_t time;
         int64_t cost;
+        uint64_t id;
         bool was_refused;
+        bool is_taken_back;
     };
 
     std::map<int, std::vector<Counted>> counted_;
@@ -208,8 +212,8 @@ class Judge {
             wrong = compare(call, i, answer);
         }
 
-        if (wrong.empty() && !mix_.take_backs) {
-            wrong = check_invariants(limit, answer);
+        if (wrong.empty()) {
+            wrong = check_invariants(call, limit, answer);
         }
 
         return wrong;
@@ -225,6 +229,13 @@ class Judge {
         }
 
         (numbers[0] > 0 ? tally_.taken_back : tally_.not_taken_back)++;
+
+        for (const Limit &limit : call.limits) {
+            for (Counted &counted : counted_[limit.key]) {
+                counted.is_taken_back =
+                    counted.is_taken_back || counted.id == call.id;
+            }
+        }
 
         return {};
     }
@@ -246,7 +257,9 @@ class Judge {
             return "another decision";
         }
 
-        if (answer.used != expected.used) {
+        if (answer.used > expected.used && call.may_seem_used[i]) {
+            tally_.seeming_uses++;
+        } else if (answer.used != expected.used) {
             /* the newest max of them must be there: then the forgotten ones
              * cannot have been what decides */
             if (!call.may_forget[i] || answer.used > expected.used
@@ -287,18 +300,22 @@ class Judge {
      * Never too many: when a request is admitted at t, what was admitted in
      * (t - window, t] is not more than max, this request with it. No window
      * has more in it than the one that ends with its last admitted request.
+     * What is to be taken back does not count from then on, whether the store
+     * has found it or not.
      *
-     * Never too strict: a log refuses only if what it counted in that window
-     * leaves no room. Buckets may count what is older, but not by more than a
-     * bucket: they refuse only if a log whose window is their (buckets + 1) *
-     * width, to which the same requests were counted, would refuse, too. That
-     * is one bucket more than the window, where the window is a multiple of
-     * their number, and otherwise up to a microsecond more for each bucket.
+     * Never too strict, where nothing is taken back: a log refuses only if what
+     * it counted in that window leaves no room. Buckets may count what is
+     * older, but not by more than a bucket: they refuse only if a log whose
+     * window is their (buckets + 1) * width, to which the same requests were
+     * counted, would refuse, too. That is one bucket more than the window,
+     * where the window is a multiple of their number, and otherwise up to a
+     * microsecond more for each bucket.
      *
      * Where the clock has stepped back, what was counted before may count for
      * longer, but only as long after the first refusal since then.
      */
-    std::string check_invariants(const Limit &limit, const Answer &answer)
+    std::string check_invariants(const Call &call, const Limit &limit,
+                                 const Answer &answer)
     {
         std::vector<Counted> &counted = counted_[limit.key];
         bool is_counted =
@@ -317,20 +334,23 @@ class Judge {
 
             all += it->cost;
 
-            if (!it->was_refused && now - it->time < limit.window) {
+            if (!it->was_refused && !it->is_taken_back
+                && now - it->time < limit.window) {
                 admitted += it->cost;
             }
         }
 
         if (is_counted) {
-            counted.push_back({now, limit.cost, answer.admits == 0});
+            counted.push_back(
+                {now, limit.cost, call.id, answer.admits == 0, false});
         }
 
         if (answer.admits == 2 && admitted + limit.cost > limit.max) {
             return "more in a window than is allowed";
         }
 
-        if (answer.admits == 0 && all + limit.cost <= limit.max) {
+        if (answer.admits == 0 && all + limit.cost <= limit.max
+            && !mix_.take_backs) {
             return "refused though there is room";
         }
 

@@ -5,7 +5,8 @@
  * If the clock steps back there are requests from the future. They were counted
  * before, so from the moment at which that is noticed they count as of then. In
  * buckets it is noticed by whoever asks; in a log when a request finds no room,
- * or nothing that is older.
+ * or nothing that is older. From buckets in which something was moved nothing
+ * is taken back any more, because nobody could tell whose counts are there.
  *
  * It knows nothing of how a store keeps its counts. What it leaves open is left
  * open on purpose: taking back what has already left the window changes nothing
@@ -73,9 +74,11 @@ class Model {
         touched_ = 0;
 
         for (const Limit &limit : limits) {
-            touched_ += size(limit.key);
+            size_t before = size(limit.key);
+
             drop_what_has_left(now, limit);
-            touched_ += size(limit.key) + 1;
+            passed_[limit.key] = {before - size(limit.key), size(limit.key)};
+            touched_ += before + size(limit.key) + 1;
 
             admits.push_back(limit.cost == 0
                              || used(limit) + limit.cost <= limit.max);
@@ -128,6 +131,31 @@ class Model {
     /* How many requests are kept, refused ones among them. */
     size_t size(int key) { return keys_[key].size(); }
 
+    /* What the last request about a key found: how many had left, and how many
+     * were there. */
+    struct Passed {
+        size_t dropped;
+        size_t remained;
+    };
+
+    Passed passed(int key) { return passed_[key]; }
+
+    /* How many a store cannot forget: all that were admitted, and the newest
+     * refused ones that cost max together. */
+    size_t matter(const Limit &limit)
+    {
+        const Entries &entries = keys_[limit.key];
+        int64_t refused = 0;
+        size_t count = 0;
+
+        for (auto it = entries.rbegin(); it != entries.rend(); ++it) {
+            count += !it->was_refused || refused < limit.max;
+            refused += it->was_refused ? it->cost : 0;
+        }
+
+        return count;
+    }
+
     /* How many a store may have had to go through for the last answer, if each
      * of them, and the request itself, has to be dropped and added up. */
     size_t touched() const { return touched_; }
@@ -144,6 +172,11 @@ class Model {
     using Entries = std::vector<Entry>;
 
     std::map<int, Entries> keys_;
+    std::map<int, Passed> passed_;
+
+    /* The time of the latest request whose count was moved, by key. */
+    std::map<int, int64_t> moved_;
+
     size_t tells_apart_;
     size_t touched_ = 0;
 
@@ -167,6 +200,12 @@ class Model {
 
         entries.erase(std::remove_if(entries.begin(), entries.end(), has_left),
                       entries.end());
+
+        auto moved = moved_.find(limit.key);
+
+        if (moved != moved_.end() && limit.leaves_at(moved->second) <= now) {
+            moved_.erase(moved);
+        }
     }
 
     /* What is from the future counts from now on, once that is noticed. */
@@ -184,6 +223,13 @@ class Model {
                        && entries.front().time > now;
 
         for (Entry &entry : entries) {
+            if (limit.buckets > 0
+                && entry.time / limit.width() > now / limit.width()) {
+                int64_t &moved = moved_[limit.key];
+
+                moved = std::max(moved, entry.time);
+            }
+
             entry.time = std::min(entry.time, now);
             entry.id = are_one ? 0 : entry.id;
         }
@@ -239,10 +285,19 @@ class Model {
         return true;
     }
 
-    /* Nobody can tell whose counts those in a bucket are: any will do. */
+    /* Where nothing was moved, all counts in a bucket are of requests that were
+     * counted in it: any of them will do. */
     bool remove_from_bucket(int64_t then, const Limit &limit)
     {
         Entries &entries = keys_[limit.key];
+        auto moved = moved_.find(limit.key);
+
+        if (moved != moved_.end()
+            && then / limit.width() <= moved->second / limit.width())
+        {
+            return false;
+        }
+
         int64_t left = limit.cost;
         bool found = false;
 

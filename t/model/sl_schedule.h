@@ -8,81 +8,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <random>
 #include <utility>
 #include <vector>
 
+#include "sl_mixes.h"
 #include "sl_model.h"
+#include "sl_random.h"
 
 namespace sl_model {
 
 constexpr int64_t kSecond = 1000000;
-
-/* The same numbers everywhere, unlike the standard's distributions. */
-class Random {
-  public:
-    explicit Random(uint64_t seed) : engine_(seed) {}
-
-    /* From 0 to n - 1. */
-    int64_t below(int64_t n)
-    {
-        return static_cast<int64_t>(engine_() % static_cast<uint64_t>(n));
-    }
-
-    int64_t between(int64_t low, int64_t high)
-    {
-        return low + below(high - low + 1);
-    }
-
-    bool chance(int percent) { return below(100) < percent; }
-
-    /* From 1 to `high`, mostly small. */
-    int64_t of_any_size(int64_t high)
-    {
-        int64_t bound = 10;
-
-        while (bound < high && chance(50)) {
-            bound *= 10;
-        }
-
-        return between(1, std::min(bound, high));
-    }
-
-  private:
-    std::mt19937_64 engine_;
-};
-
-enum class Checks {
-    /* Every number of every answer. */
-    kAll,
-
-    /* The same, but in a log of more than 1000 entries of various costs a wait
-     * may be too short: not all of them have to be added up for it. */
-    kLongWaits,
-
-    /* Only what follows from the answers themselves. */
-    kInvariants,
-};
-
-/* What the requests of a test are made of. */
-struct Mix {
-    const char *title;
-    int share; /* of 1000 requests */
-    int keys = 3;
-    int limits = 1; /* most of a request */
-    int64_t max = 60;
-    int requests = 500; /* of a round, which has keys of its own */
-    bool logs = false;
-    bool buckets = false;
-    bool costs = false;
-    bool tiers = false; /* max varies from request to request */
-    bool counts_refused = false;
-    bool dry_runs = false;
-    bool take_backs = false;
-    bool steps_back = false;
-    bool hammers = false; /* asks much more often than is allowed */
-    Checks checks = Checks::kAll;
-};
 
 /* In what a store may differ from the model. */
 struct Store {
@@ -91,14 +26,23 @@ struct Store {
     bool is_monotonic;
 
     /* How many refused requests of one key it remembers, if they count, for
-     * sure: so many times max, and so many more. */
+     * sure: so many times max, and so many more. Where they have costs it is
+     * only the latter, and none if they cost more than that. */
     int64_t remembers_of_max;
     int64_t remembers_more;
+    int64_t remembers_costs = 0;
 
-    /* How many requests it goes through one by one for an answer; 0: as many as
+    /*
+     * How many requests it goes through one by one for an answer; 0: as many as
      * it takes. Past that it may name a wait that is too short where they have
-     * costs, and not tell apart those from the future. */
+     * costs, and not tell apart those from the future. Every limit has its
+     * share, and of that a half for what has left the window: if there is more
+     * with costs, it may take some of them to be used until it has removed
+     * them, but decides as if it did not. There are fewer for every further
+     * limit.
+     */
     int64_t goes_through = 0;
+    int64_t fewer_for_limit = 0;
 };
 
 struct Key {
@@ -113,6 +57,12 @@ struct Key {
      * no wait may change by that, but less seems to be used.
      */
     bool may_forget;
+
+    /* How many that have left a store may not have removed yet, at most. */
+    size_t backlog;
+
+    /* How many it cannot forget when the round is over. */
+    size_t matter;
 };
 
 struct Call {
@@ -130,6 +80,7 @@ struct Call {
     std::vector<Answer> answers;
     std::vector<size_t> sizes;
     std::vector<bool> may_forget;
+    std::vector<bool> may_seem_used;
 
     /* More than the store goes through. */
     bool may_be_short;
@@ -191,8 +142,9 @@ class Planner {
             round_.end = std::max(round_.end, call.time);
         }
 
-        for (const Key &key : round_.keys) {
+        for (Key &key : round_.keys) {
             round_.end += 4 * (key.limit.window + key.limit.buckets);
+            key.matter = model_.matter(key.limit);
         }
 
         return std::move(round_);
@@ -252,12 +204,20 @@ class Planner {
 
         if (mix_.checks == Checks::kLongWaits) {
             limit.max = random_.between(mix_.max / 2, mix_.max);
+        } else if (is_huge()) {
+            limit.max = random_.between(1, 9) * (mix_.max / 9);
         } else {
             limit.max = random_.of_any_size(mix_.max);
         }
 
         limit.counts_refused =
             mix_.counts_refused && (mix_.hammers || random_.chance(30));
+
+        /* no bound to what is counted there, and no more than 2^53 is exact */
+        if (is_huge() && limit.buckets > 0) {
+            limit.counts_refused = false;
+        }
+
         limit.dry_run = mix_.dry_runs && random_.chance(30);
 
         key.has_tiers = mix_.tiers
@@ -273,6 +233,9 @@ class Planner {
         return mix_.hammers || mix_.checks == Checks::kLongWaits;
     }
 
+    /* Costs of any size up to the largest that there may be. */
+    bool is_huge() const { return mix_.max > 1000000; }
+
     void pass_time()
     {
         const Limit &limit = any_of(round_.keys).limit;
@@ -285,7 +248,9 @@ class Planner {
         } else if (kind < 50) {
             now_ += random_.between(1, 3);
         } else {
-            now_ += random_.below(2 * limit.window / (rate_ * limit.max) + 2);
+            int64_t requests = is_huge() ? 20 : limit.max;
+
+            now_ += random_.below(2 * limit.window / (rate_ * requests) + 2);
         }
     }
 
@@ -321,6 +286,11 @@ class Planner {
      */
     void step(const Limit &limit)
     {
+        /* what has left and is still there would be in the window again */
+        if (has_backlog(round_.keys)) {
+            return;
+        }
+
         if (random_.chance(20)) {
             now_ += behind_;
             behind_ = 0;
@@ -370,14 +340,24 @@ class Planner {
                 model_.size(limit.key) > static_cast<size_t>(limit.max / 2);
 
             return is_half_full && random_.chance(5)
-                       ? random_.between(limit.max / 2, limit.max)
-                       : random_.between(1, 10) / 10 + 1;
+                       ? random_.between(limit.max / 2 + 1, limit.max)
+                       : std::min(limit.max, random_.between(1, 10) / 10 + 1);
         }
 
         int64_t kind = random_.below(100);
 
         if (kind < 8) {
             return 0;
+        }
+
+        if (is_huge() && kind < 90) {
+            int64_t bound = 10;
+
+            for (int64_t n = random_.below(15); n > 0; n--) {
+                bound *= 10;
+            }
+
+            return random_.between(1, std::min(bound, limit.max));
         }
 
         if (kind < 50) {
@@ -389,21 +369,55 @@ class Planner {
                            : limit.max;
     }
 
-    size_t goes_through() const
+    /* Of a request with so many limits. */
+    size_t goes_through(size_t limits = 1) const
     {
-        return static_cast<size_t>(store_.goes_through);
+        return static_cast<size_t>(store_.goes_through)
+               - static_cast<size_t>(store_.fewer_for_limit) * (limits - 1);
     }
 
-    size_t remembered(const Limit &limit) const
+    bool may_forget(const Limit &limit, const Answer &answer)
     {
-        return static_cast<size_t>(store_.remembers_of_max * limit.max
-                                   + store_.remembers_more);
+        int64_t remembered = store_.remembers_more;
+
+        if (!mix_.costs) {
+            remembered += store_.remembers_of_max * limit.max;
+        } else if (answer.used > store_.remembers_costs) {
+            remembered = 0;
+        }
+
+        return limit.counts_refused && limit.buckets == 0
+               && static_cast<int64_t>(model_.size(limit.key)) >= remembered;
+    }
+
+    static bool has_backlog(const std::vector<Key> &keys)
+    {
+        return std::any_of(keys.begin(), keys.end(),
+                           [](const Key &key) { return key.backlog > 0; });
+    }
+
+    /* What the store may have left behind of those that had left, the first
+     * `before` of which were of other limits. */
+    void follow_backlog(Key *key, size_t limits, size_t before)
+    {
+        Model::Passed passed = model_.passed(key->limit.key);
+        size_t share = goes_through(limits) / limits;
+        size_t removed = before > share ? 0 : share / 2;
+
+        key->backlog += passed.dropped;
+        key->backlog -= std::min(key->backlog, removed);
+
+        if (passed.remained == 0 || store_.goes_through == 0
+            || key->limit.buckets > 0) {
+            key->backlog = 0;
+        }
     }
 
     /* Every id is one request's, as in real life. */
     uint64_t new_id() { return round_.calls.size() + 1; }
 
-    void ask()
+    /* Those of the next request. */
+    std::vector<Key *> some_keys()
     {
         std::vector<Key *> keys;
 
@@ -418,6 +432,12 @@ class Planner {
                        + random_.below(static_cast<int64_t>(keys.size())));
         }
 
+        return keys;
+    }
+
+    void ask()
+    {
+        std::vector<Key *> keys = some_keys();
         int64_t before = now_;
 
         pass_time();
@@ -436,11 +456,12 @@ class Planner {
         }
 
         call.answers = model_.ask(now_, call.id, call.limits);
-        call.may_be_short =
-            store_.goes_through > 0 && model_.touched() > goes_through();
+        call.may_be_short = store_.goes_through > 0
+                            && model_.touched() > goes_through(keys.size());
         wait_ = call.answers[0].wait;
 
         Counted counted{now_, call.id, {}};
+        size_t dropped = 0;
 
         for (size_t i = 0; i < keys.size(); i++) {
             Key &key = *keys[i];
@@ -449,14 +470,17 @@ class Planner {
 
             if (size == 0) {
                 key.may_forget = false;
-            } else if (limit.counts_refused && limit.buckets == 0
-                       && size + 1 > remembered(limit))
-            {
+            } else if (may_forget(limit, call.answers[i])) {
                 key.may_forget = true;
             }
 
+            follow_backlog(&key, keys.size(), dropped);
+            dropped += model_.passed(limit.key).dropped;
+
             call.sizes.push_back(size);
             call.may_forget.push_back(key.may_forget);
+            call.may_seem_used.push_back(key.backlog > 0);
+            call.may_be_short = call.may_be_short || key.backlog > 0;
 
             if (call.answers[i].admits == 2) {
                 counted.limits.push_back(limit);
@@ -482,10 +506,7 @@ class Planner {
 
         Counted counted = counted_[index];
 
-        if (!random_.chance(10)) {
-            counted_.erase(counted_.begin()
-                           + static_cast<std::ptrdiff_t>(index));
-        }
+        forget_counted(index);
 
         if (counted.limits.size() > 1 && random_.chance(30)) {
             counted.limits.pop_back();
@@ -508,7 +529,29 @@ class Planner {
         call.taken_back =
             model_.take_back(now_, call.then, call.id, call.limits);
 
+        /* what has left may still be there */
+        if (has_backlog(round_.keys)) {
+            call.taken_back.at_most = static_cast<int>(call.limits.size());
+        }
+
         round_.calls.push_back(std::move(call));
+    }
+
+    /* So that it is not taken back once more: now and then it is, but only from
+     * logs, as in buckets that would take back what another has counted. */
+    void forget_counted(size_t index)
+    {
+        std::vector<Limit> &limits = counted_[index].limits;
+
+        limits.erase(std::remove_if(
+                         limits.begin(), limits.end(),
+                         [](const Limit &limit) { return limit.buckets > 0; }),
+                     limits.end());
+
+        if (limits.empty() || !random_.chance(10)) {
+            counted_.erase(counted_.begin()
+                           + static_cast<std::ptrdiff_t>(index));
+        }
     }
 
     bool is_any_forgotten(const std::vector<Limit> &limits)
@@ -524,89 +567,5 @@ class Planner {
         return false;
     }
 };
-
-/* All there is to test. */
-inline std::vector<Mix> mixes()
-{
-    std::vector<Mix> list;
-    Mix mix;
-
-    mix = Mix{"a log is exact", 328};
-    mix.logs = true;
-    list.push_back(mix);
-
-    mix = Mix{"a log of costs is exact", 100};
-    mix.logs = mix.costs = true;
-    list.push_back(mix);
-
-    mix = Mix{"buckets are exact in their way", 100};
-    mix.buckets = mix.costs = true;
-    list.push_back(mix);
-
-    mix = Mix{"max may vary and requests be taken back", 190};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
-    mix.max = 200;
-    list.push_back(mix);
-
-    mix = Mix{"several limits count all or nothing", 60};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.dry_runs = true;
-    mix.keys = mix.limits = 4;
-    list.push_back(mix);
-
-    mix = Mix{"everything goes together", 60};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
-    mix.dry_runs = mix.counts_refused = true;
-    mix.keys = mix.limits = 4;
-    list.push_back(mix);
-
-    mix = Mix{"also when the clock steps back", 50};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
-    mix.dry_runs = mix.counts_refused = mix.steps_back = true;
-    mix.keys = mix.limits = 4;
-    list.push_back(mix);
-
-    mix = Mix{"which admits nothing early and locks nobody out", 50};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.steps_back = true;
-    mix.dry_runs = true;
-    mix.keys = mix.limits = 2;
-    list.push_back(mix);
-
-    mix = Mix{"forgotten refused requests make no difference", 40};
-    mix.logs = mix.counts_refused = mix.hammers = mix.take_backs = true;
-    mix.keys = 1;
-    mix.max = 100;
-    mix.requests = 1500;
-    list.push_back(mix);
-
-    mix.title = "nor do those with costs, wherever the clock goes";
-    mix.share = 4;
-    mix.costs = mix.steps_back = true;
-    list.push_back(mix);
-
-    mix = Mix{"with max varying they at least let nobody pass too early", 2};
-    mix.logs = mix.counts_refused = mix.hammers = true;
-    mix.costs = mix.tiers = true;
-    mix.keys = 1;
-    mix.max = 100;
-    mix.requests = 1500;
-    mix.checks = Checks::kInvariants;
-    list.push_back(mix);
-
-    mix = Mix{"a long log of costs never names a wait too long", 8};
-    mix.logs = mix.costs = true;
-    mix.keys = 1;
-    mix.max = 8000;
-    mix.requests = 12000;
-    mix.checks = Checks::kLongWaits;
-    list.push_back(mix);
-
-    mix.title = "also when the clock steps back, and requests are taken back";
-    mix.steps_back = mix.take_backs = true;
-    mix.max = 2000;
-    mix.requests = 6000;
-    list.push_back(mix);
-
-    return list;
-}
 
 }  // namespace sl_model

@@ -1,0 +1,144 @@
+/*
+ * What the random requests of the tests are made of: one mix after the other,
+ * all that there is to test.
+ */
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace sl_model {
+
+enum class Checks {
+    /* Every number of every answer. */
+    kAll,
+
+    /* The same, but in a log of more than 1000 entries of various costs a wait
+     * may be too short: not all of them have to be added up for it. */
+    kLongWaits,
+
+    /* Only what follows from the answers themselves. */
+    kInvariants,
+};
+
+/* What the requests of a test are made of. */
+struct Mix {
+    const char *title;
+    int share; /* of 1000 requests */
+    int keys = 3;
+    int limits = 1; /* most of a request */
+    int64_t max = 60;
+    int requests = 500; /* of a round, which has keys of its own */
+    bool logs = false;
+    bool buckets = false;
+    bool costs = false;
+    bool tiers = false; /* max varies from request to request */
+    bool counts_refused = false;
+    bool dry_runs = false;
+    bool take_backs = false;
+    bool steps_back = false;
+    bool hammers = false; /* asks much more often than is allowed */
+    Checks checks = Checks::kAll;
+};
+
+inline std::vector<Mix> mixes()
+{
+    std::vector<Mix> list;
+    Mix mix;
+
+    mix = Mix{"a log is exact", 292};
+    mix.logs = true;
+    list.push_back(mix);
+
+    mix = Mix{"a log of costs is exact", 100};
+    mix.logs = mix.costs = true;
+    list.push_back(mix);
+
+    mix = Mix{"buckets are exact in their way", 100};
+    mix.buckets = mix.costs = true;
+    list.push_back(mix);
+
+    mix = Mix{"max may vary and requests be taken back", 190};
+    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
+    mix.max = 200;
+    list.push_back(mix);
+
+    mix = Mix{"several limits count all or nothing", 60};
+    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.dry_runs = true;
+    mix.keys = mix.limits = 4;
+    list.push_back(mix);
+
+    mix = Mix{"everything goes together", 60};
+    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
+    mix.dry_runs = mix.counts_refused = true;
+    mix.keys = mix.limits = 4;
+    list.push_back(mix);
+
+    mix = Mix{"costs may be as large as they get", 30};
+    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
+    mix.dry_runs = mix.counts_refused = true;
+    mix.keys = mix.limits = 2;
+    mix.max = 1000000000000000;
+    list.push_back(mix);
+
+    mix = Mix{"also when the clock steps back", 50};
+    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
+    mix.dry_runs = mix.counts_refused = mix.steps_back = true;
+    mix.keys = mix.limits = 4;
+    list.push_back(mix);
+
+    mix = Mix{"which admits nothing early and locks nobody out", 50};
+    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.steps_back = true;
+    mix.dry_runs = true;
+    mix.keys = mix.limits = 2;
+    list.push_back(mix);
+
+    mix = Mix{"forgotten refused requests make no difference", 40};
+    mix.logs = mix.counts_refused = mix.hammers = mix.take_backs = true;
+    mix.keys = 1;
+    mix.max = 100;
+    mix.requests = 1500;
+    list.push_back(mix);
+
+    mix.title = "nor do those with costs, wherever the clock goes";
+    mix.share = 4;
+    mix.costs = mix.steps_back = true;
+    list.push_back(mix);
+
+    mix = Mix{"with max varying they at least let nobody pass too early", 2};
+    mix.logs = mix.counts_refused = mix.hammers = true;
+    mix.costs = mix.tiers = true;
+    mix.keys = 1;
+    mix.max = 100;
+    mix.requests = 1500;
+    mix.checks = Checks::kInvariants;
+    list.push_back(mix);
+
+    mix = Mix{"a long log of costs never names a wait too long", 8};
+    mix.logs = mix.costs = true;
+    mix.keys = 1;
+    mix.max = 8000;
+    mix.requests = 12000;
+    mix.checks = Checks::kLongWaits;
+    list.push_back(mix);
+
+    mix.title = "nor do several at a time, with max varying";
+    mix.share = 6;
+    mix.tiers = true;
+    mix.keys = mix.limits = 2;
+    mix.max = 2000;
+    mix.requests = 6000;
+    list.push_back(mix);
+
+    mix.keys = mix.limits = 1;
+    mix.share = 8;
+    mix.tiers = false;
+    mix.title = "also when the clock steps back, and requests are taken back";
+    mix.steps_back = mix.take_backs = true;
+    list.push_back(mix);
+
+    return list;
+}
+
+}  // namespace sl_model

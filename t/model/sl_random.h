@@ -1,0 +1,45 @@
+/* Random numbers for the tests: the same ones for the same seed. */
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+
+namespace sl_model {
+
+/* The same numbers everywhere, unlike the standard's distributions. */
+class Random {
+  public:
+    explicit Random(uint64_t seed) : engine_(seed) {}
+
+    /* From 0 to n - 1. */
+    int64_t below(int64_t n)
+    {
+        return static_cast<int64_t>(engine_() % static_cast<uint64_t>(n));
+    }
+
+    int64_t between(int64_t low, int64_t high)
+    {
+        return low + below(high - low + 1);
+    }
+
+    bool chance(int percent) { return below(100) < percent; }
+
+    /* From 1 to `high`, mostly small. */
+    int64_t of_any_size(int64_t high)
+    {
+        int64_t bound = 10;
+
+        while (bound < high && chance(50)) {
+            bound *= 10;
+        }
+
+        return between(1, std::min(bound, high));
+    }
+
+  private:
+    std::mt19937_64 engine_;
+};
+
+}  // namespace sl_model
