@@ -11,7 +11,7 @@
 
 namespace {
 
-/* The hashes of the first n of the bytes 0, 1, 2, ... with the key 0, 1,
+/* The hash of the first n of the bytes 0, 1, 2, ... with the key 0, 1,
  * ... 15. */
 std::string hash_of_first(size_t n)
 {
