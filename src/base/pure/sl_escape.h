@@ -15,8 +15,8 @@ namespace sl {
 constexpr size_t kLongestEscape = 6;
 
 /*
- * Each writes to `to`, which has room for kLongestEscape times the size of
- * `text`, and returns where it ended.
+ * Each of these writes to `to`, which has room for kLongestEscape times the
+ * size of `text`, and returns where it ended.
  *
  * escape_json: for between the quotes of a JSON string. Bytes that are not
  * UTF-8 become U+FFFD, because JSON has no other bytes.

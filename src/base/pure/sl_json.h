@@ -6,10 +6,11 @@
 
 namespace sl {
 
-/* One value, with white space around it or not. */
+/* Whether `text` is one value, with white space around it or not. */
 bool is_json(std::string_view text) noexcept;
 
-/* A number without exponent: it may stand in JSON as it is. */
+/* Whether `text` is a number without exponent, which may stand in JSON as it
+ * is. */
 bool is_json_number(std::string_view text) noexcept;
 
 }  // namespace sl

@@ -4,7 +4,7 @@ namespace sl {
 
 namespace {
 
-/* Compilers make one load of it, and one store. */
+/* Compilers make one load of this, and one store of write_word(). */
 uint64_t read_word(const uint8_t *p)
 {
     return uint64_t{p[0]} | uint64_t{p[1]} << 8 | uint64_t{p[2]} << 16
@@ -59,7 +59,8 @@ struct State {
     }
 };
 
-/* All of it absorbed, and ready for the first half. */
+/* The state that has absorbed all of it, and is ready for the first half of the
+ * hash. */
 State absorbed(const uint64_t *head, size_t words, std::string_view text,
                const uint8_t (&key)[kSipHashKeySize])
 {
@@ -100,12 +101,6 @@ void siphash128(const uint64_t *head, size_t words, std::string_view text,
 
     write_word(s.squeeze(0xee, 2), hash);
     write_word(s.squeeze(0xdd, 1), hash + 8);
-}
-
-void siphash128(std::string_view text, const uint8_t (&key)[kSipHashKeySize],
-                uint8_t (&hash)[kSipHashSize]) noexcept
-{
-    siphash128(nullptr, 0, text, key, hash);
 }
 
 uint64_t siphash64(std::string_view text,

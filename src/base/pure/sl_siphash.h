@@ -12,15 +12,12 @@ namespace sl {
 constexpr size_t kSipHashKeySize = 16;
 constexpr size_t kSipHashSize = 16;
 
-void siphash128(std::string_view text, const uint8_t (&key)[kSipHashKeySize],
-                uint8_t (&hash)[kSipHashSize]) noexcept;
-
-/* Of a text that begins with these words, as little-endian bytes. */
+/* The hash of these words, as little-endian bytes, followed by `text`. */
 void siphash128(const uint64_t *head, size_t words, std::string_view text,
                 const uint8_t (&key)[kSipHashKeySize],
                 uint8_t (&hash)[kSipHashSize]) noexcept;
 
-/* Its first half, which costs less. */
+/* The first half of the hash, which costs less. */
 uint64_t siphash64(std::string_view text,
                    const uint8_t (&key)[kSipHashKeySize]) noexcept;
 

@@ -3,7 +3,8 @@
  * of 2048 registers. Its standard error is 2.3 %: two thirds of all estimates
  * are that close, 95 % are within 4.6 %. Small numbers are closer than that.
  *
- * Lies in memory that several processes share; all of them may add at a time.
+ * The registers lie in memory that several processes share; all of them may add
+ * at the same time.
  */
 
 #pragma once
@@ -16,7 +17,7 @@ namespace sl {
 
 class Distinct {
   public:
-    /* `hash` has 64 bits that nobody can foresee. */
+    /* Counts a client; its `hash` has 64 bits that nobody can foresee. */
     void add(uint64_t hash) noexcept;
 
     uint32_t estimate() const noexcept;
@@ -27,8 +28,8 @@ class Distinct {
     static constexpr unsigned kIndexBits = 11;
     static constexpr size_t kRegisters = size_t{1} << kIndexBits;
 
-    /* Of the hashes that belong to it, the longest run of leading zeros, plus
-     * one; 0: there were none. */
+    /* Each has the longest run of leading zeros among the hashes that belong to
+     * it, plus one; 0 if there were none. */
     std::atomic<uint8_t> registers_[kRegisters];
 };
 

@@ -28,8 +28,9 @@ Tally tally_of(const PeriodNote &note)
 
 }  // namespace
 
-/* Whoever notices first does it. If that one is killed on the way, the periods
- * are one, and some clients are counted twice: that is all. */
+/* Whoever notices first that a period has begun notes it down. If that process
+ * is killed on the way, two periods become one, and some clients are counted
+ * twice: that is all. */
 template <uint64_t kSeconds, size_t kPeriods>
 void History<kSeconds, kPeriods>::begin(uint64_t now, uint64_t before,
                                         const Tally &so_far) noexcept
@@ -50,8 +51,8 @@ void History<kSeconds, kPeriods>::begin(uint64_t now, uint64_t before,
     clients_[old_half].clear();
     rejected_clients_[old_half].clear();
 
-    /* the clock was set back: what is noted of the future is not true any more
-     */
+    /* if the clock was set back, what is noted of the future is not true any
+     * more */
     for (PeriodNote &future : notes_) {
         if (now < number_of(before) && future.number.load() > now) {
             future.number = 0;

@@ -1,6 +1,6 @@
 /*
- * What a zone did in each of the last minutes, or hours: in memory of a fixed
- * size, that several processes share and none ever locks.
+ * What a zone did in each of the last minutes, or hours, in memory of a fixed
+ * size that several processes share and none ever locks.
  *
  * Counters only grow, and somebody else keeps them. When a period begins, what
  * they say is noted down: what happened in a period is the difference to the
@@ -21,7 +21,7 @@
 
 namespace sl {
 
-/* What is counted, and what it adds up to in a period. */
+/* What is counted of a zone: in all, or in a period. */
 struct Tally {
     uint64_t passed;
     uint64_t rejected;
@@ -34,7 +34,7 @@ struct Tally {
     }
 };
 
-/* How many different ones, estimated. */
+/* How many different clients there were, as estimated. */
 struct Clients {
     uint32_t all;
     uint32_t rejected;
@@ -46,9 +46,9 @@ struct Period {
     Clients clients;
 };
 
-/* One note; see above. */
+/* What is noted down when a period begins; see above. */
 struct PeriodNote {
-    std::atomic<uint64_t> number; /* of the period, since 1970; 0: none */
+    std::atomic<uint64_t> number; /* of the period, since 1970; 0 if free */
     std::atomic<uint64_t> passed;
     std::atomic<uint64_t> rejected;
     std::atomic<uint64_t> rejected_dry_run;
@@ -72,14 +72,14 @@ class History {
         uint64_t now = now_s / kSeconds;
         uint64_t running = running_.load(std::memory_order_acquire);
 
-        /* Another process may be a moment ahead. But if the clock has been set
-         * back, it counts from there. */
+        /* another process may be a moment ahead; but if the clock has been set
+         * back, periods go on from there */
         if (now > number_of(running) || now + 1 < number_of(running)) {
             begin(now, running, so_far());
         }
     }
 
-    /* In the period that runs. */
+    /* Counts a client in the period that runs. */
     void add_client(uint64_t hash, bool is_rejected) noexcept
     {
         unsigned half = half_of(running_.load(std::memory_order_acquire));
@@ -91,7 +91,7 @@ class History {
         }
     }
 
-    /* In the period that this moment is part of. */
+    /* The clients of the period that this moment is part of. */
     Clients clients_at(uint64_t at_s) const noexcept;
 
     /*
@@ -102,8 +102,8 @@ class History {
                 Period (&periods)[kPeriods]) const noexcept;
 
   private:
-    /* Which period runs, and which half of the pairs below is its own; in one
-     * word, so that both change at once. */
+    /* A word tells which period runs, and which half of the pairs below is its
+     * own, so that both change at once. */
     static uint64_t number_of(uint64_t running) { return running >> 1; }
     static unsigned half_of(uint64_t running) { return running & 1; }
 
@@ -111,7 +111,7 @@ class History {
 
     std::atomic<uint64_t> running_;
 
-    /* The half that is not in use is empty. */
+    /* The half of each pair that is not in use is empty. */
     Distinct clients_[2];
     Distinct rejected_clients_[2];
 

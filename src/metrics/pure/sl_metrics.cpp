@@ -10,7 +10,7 @@ namespace {
 /* A client that has been away for so long is not in the lists any more. */
 constexpr int64_t kIdleMs = 60 * 60 * 1000;
 
-/* Of persistent clients the log is told this often at most, by each zone. */
+/* Each zone tells the log of persistent clients this often at most. */
 constexpr int64_t kTellEveryMs = 10000;
 
 int64_t idle_ms(int64_t window_ms)
@@ -74,7 +74,7 @@ void ZoneMetrics::record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
         add(local_decisions);
     }
 
-    /* whoever is exempt is none of its clients */
+    /* whoever is exempt is no client of the zone */
     if (event.result == ZoneResult::kExempt) {
         return;
     }
@@ -205,7 +205,7 @@ bool Metrics::Name::is(std::string_view name) const noexcept
     return std::string_view(text, size.load()) == name;
 }
 
-/* Called where no other process does, before workers start. */
+/* Called before workers start, so nobody else looks for a place meanwhile. */
 template <typename Place>
 auto Metrics::find(Place *places, size_t count, std::string_view name) noexcept
     -> decltype(&places->data)

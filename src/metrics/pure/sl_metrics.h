@@ -61,7 +61,7 @@ struct ZoneEvent {
 
 /* A client that has been over its limit for several windows in a row. */
 struct Persistent {
-    uint32_t windows; /* 0: it is none */
+    uint32_t windows; /* 0 if there is no such client */
     uint64_t refused;
     char masked[kMaxMaskedKey];
     size_t masked_size;
@@ -76,10 +76,12 @@ class ZoneMetrics {
         size_t count;
     };
 
-    /* Of memory that is all zero; where no other process is yet. */
+    /* To be called on memory that is all zero, where no other process is yet.
+     */
     void init() noexcept { top_lock_.init(); }
 
-    /* All that is counted of a request. */
+    /* Counts a request. `*persistent` is a client that the log is to be told
+     * of. */
     void record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
                 int64_t window_ms, Persistent *persistent) noexcept;
 
@@ -142,7 +144,7 @@ class WorkerMetrics {
 
 class Metrics {
   public:
-    /* Bytes for so many zones and stores. */
+    /* How many bytes so many zones and stores need. */
     static size_t size_for(size_t zones, size_t stores) noexcept;
 
     /* `memory` is all zero, aligned to 64, of size_for() bytes. */
@@ -150,7 +152,7 @@ class Metrics {
                            const uint8_t (&secret)[kSipHashKeySize],
                            int64_t now_s) noexcept;
 
-    /* Its place, or a free one; nullptr: there is none. */
+    /* The place of that name, or a free one; nullptr if there is none. */
     ZoneMetrics *zone(std::string_view name) noexcept;
     StoreMetrics *store(std::string_view name) noexcept;
 
@@ -161,12 +163,12 @@ class Metrics {
      */
     WorkerMetrics *enter() noexcept;
 
-    /* Of all workers that live. */
+    /* The sum of all workers that live. */
     int64_t checks_in_flight() noexcept;
 
     uint64_t hash_of(std::string_view key) const noexcept;
 
-    /* Since when it counts. */
+    /* When counting began. */
     int64_t since_s() const noexcept { return since_s_; }
 
   private:
@@ -176,7 +178,7 @@ class Metrics {
 
     struct Name {
         char text[kMaxZoneName];
-        std::atomic<uint32_t> size; /* 0: free */
+        std::atomic<uint32_t> size; /* 0 if the place is free */
 
         bool is(std::string_view name) const noexcept;
     };

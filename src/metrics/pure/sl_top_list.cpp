@@ -18,8 +18,8 @@ uint64_t mark_of(uint64_t hash)
     return hash & 0xff;
 }
 
-/* The highest bit of every byte that is zero; perhaps of some above one, too.
- */
+/* Returns the highest bit of every byte that is zero, and perhaps of some bytes
+ * above such a byte. */
 uint64_t zero_bytes(uint64_t word)
 {
     return (word - kEveryByte) & ~word & kEveryByte << 7;
@@ -50,7 +50,7 @@ TopClient &TopList::count(uint64_t hash, std::string_view key, int64_t now_ms,
         return *known;
     }
 
-    /* it starts anew, and must not be there twice */
+    /* the client starts anew, and must not be there twice */
     if (known != nullptr) {
         known->hash = 0;
     }
@@ -188,7 +188,7 @@ size_t mask_key(const TopClient &client, char (&to)[kMaxMaskedKey]) noexcept
     std::string_view key = client.text();
     size_t shown = std::min(kShown, key.size() / 4);
 
-    /* not half a character */
+    /* a character is not cut in half */
     while (shown > 0 && (static_cast<uint8_t>(key[shown]) & 0xc0) == 0x80) {
         shown--;
     }

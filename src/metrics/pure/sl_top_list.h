@@ -7,9 +7,9 @@
  * before. Whoever has more than one in kPlaces of all is sure to be in the
  * list. Those who have not been seen for long make way first.
  *
- * Lies in memory that several processes share. Whoever calls holds a lock; if
- * one is killed with it, what it was about to write may be lost or half there,
- * which does no harm.
+ * The list lies in memory that several processes share. Whoever calls holds a
+ * lock; if a process is killed with it, what that was about to write may be
+ * lost or half there, which does no harm.
  */
 
 #pragma once
@@ -21,20 +21,21 @@
 namespace sl {
 
 struct TopClient {
-    /* Of its key; 0: the place is free. */
+    /* The hash of its key; 0 if the place is free. */
     uint64_t hash;
 
-    /* Since first_ms. */
+    /* How often it was seen since first_ms. */
     uint64_t count;
 
-    /* Before that; not more than so many. */
+    /* How often it may have been seen before that, at most. */
     uint64_t missed_at_most;
 
     int64_t first_ms;
     int64_t last_ms;
 
-    /* For a list of those who are refused: the window in which that was last,
-     * how many it was in a row, and of how many the log is to be told next. */
+    /* In a list of those who are refused: the last window in which it was, how
+     * many windows in a row that has gone on, and after how many of them the
+     * log is to be told next. */
     int64_t window;
     uint32_t windows_in_a_row;
     uint32_t tell_at;
@@ -56,12 +57,13 @@ class TopList {
   public:
     static constexpr size_t kPlaces = 64;
 
-    /* Who was not seen for `idle_ms` is forgotten rather than others. */
+    /* Counts a client. Those who were not seen for `idle_ms` are forgotten
+     * rather than others. */
     TopClient &count(uint64_t hash, std::string_view key, int64_t now_ms,
                      int64_t idle_ms) noexcept;
 
-    /* The first `room` of those who were seen in the last `idle_ms`, those with
-     * most first; returns how many. */
+    /* Copies those who were seen in the last `idle_ms`, the ones with most
+     * first, but not more than `room`; returns how many. */
     size_t read(int64_t now_ms, int64_t idle_ms, TopClient *to,
                 size_t room) const noexcept;
 
@@ -70,13 +72,13 @@ class TopList {
     size_t place_for_new(int64_t now_ms, int64_t idle_ms,
                          uint64_t *missed) noexcept;
 
-    /* A byte of each one's hash, eight to a word: all are in one cache line,
+    /* A byte of each client's hash, eight to a word: all are in one cache line,
      * and eight of them are looked at at a time. */
     static constexpr size_t kMarksPerWord = 8;
     uint64_t marks_[kPlaces / kMarksPerWord];
     TopClient clients_[kPlaces];
 
-    /* Somebody had to go who was not idle. */
+    /* Whether somebody had to go who was not idle. */
     bool has_missed_;
 };
 
@@ -86,15 +88,17 @@ class TopList {
  */
 bool persists(TopClient *client, int64_t window) noexcept;
 
-/* The log has been: again if it goes on for as long once more. */
+/* The log has been told of this client; it will be again if that goes on for as
+ * long once more. */
 void told(TopClient *client) noexcept;
 
-/* What tells a key from others that begin alike; always of this size. */
+/* Writes what tells a key from others that begin alike; it always has this
+ * size. */
 constexpr size_t kKeyMark = 12;
 void mark_key(const TopClient &client, char *to) noexcept;
 
-/* A key as others may see it: its beginning, and enough to tell it from others.
- * Returns the size. */
+/* Writes a key as others may see it: its beginning, and enough to tell it from
+ * others. Returns the size. */
 constexpr size_t kMaxMaskedKey = 24;
 size_t mask_key(const TopClient &client, char (&to)[kMaxMaskedKey]) noexcept;
 

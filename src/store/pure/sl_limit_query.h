@@ -21,7 +21,7 @@ struct LimitQuery {
     /* Requests that the limit refuses count, too. */
     bool counts_refused;
 
-    /* It does not keep the request from passing. */
+    /* The limit does not keep the request from passing. */
     bool dry_run;
 
     /*
@@ -30,7 +30,7 @@ struct LimitQuery {
      */
     bool provisional;
 
-    /* If it is taken back: where it was counted; see LimitState. */
+    /* Where the request was counted, if it is taken back; see LimitState. */
     uint64_t place = 0;
 };
 

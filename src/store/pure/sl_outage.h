@@ -13,12 +13,12 @@
 
 namespace sl {
 
-/* All zero: nothing is known of it. */
+/* Where nothing is known of an outage, this is all zero. */
 struct Outage {
     static constexpr size_t kMaxServer = 128;
     static constexpr size_t kMaxReason = 256;
 
-    /* Which server of its store it is; empty: the only one. */
+    /* Which server of its store is down; empty if that has only one. */
     std::string_view server() const noexcept
     {
         return {server_text, server_size};
@@ -29,7 +29,7 @@ struct Outage {
         return {reason_text, reason_size};
     }
 
-    /* How long it has lasted. */
+    /* How long the outage has lasted. */
     int64_t for_ms;
 
     char server_text[kMaxServer];
@@ -42,10 +42,11 @@ class OutageNote {
   public:
     OutageNote() noexcept : lock_(), last_() { lock_.init(); }
 
-    /* What is too long is cut off. */
+    /* Writes down why a server is down; what is too long is cut off. */
     void write(std::string_view server, std::string_view reason) noexcept;
 
-    /* The last one; without words if it cannot be read now. */
+    /* The last outage that was written; without words if it cannot be read now.
+     */
     Outage read() noexcept;
 
   private:

@@ -1,7 +1,5 @@
 #include "store/pure/sl_store_metrics.h"
 
-#include <algorithm>
-
 namespace sl {
 
 void Durations::add(int64_t us) noexcept

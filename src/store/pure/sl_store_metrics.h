@@ -10,7 +10,8 @@
 
 namespace sl {
 
-/* How long something took: how often it was at most so many microseconds. */
+/* How long something took: how often at most so many microseconds, and more
+ * than the bound before. */
 class Durations {
   public:
     static constexpr uint32_t kBounds[] = {
@@ -22,7 +23,8 @@ class Durations {
 
     uint64_t sum_us() const noexcept { return sum_us_.load(); }
 
-    /* In bucket `i`, or in those above all bounds; not cumulative. */
+    /* How often it took as long as bucket `i` says; kBuckets is for what is
+     * above all bounds. */
     uint64_t in_bucket(size_t i) const noexcept { return counts_[i].load(); }
 
   private:

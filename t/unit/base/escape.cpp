@@ -74,7 +74,8 @@ std::string coded(std::string_view start, int value, int digits)
     return text;
 }
 
-/* In UTF-8's shortest form; surrogates and what is past its end too. */
+/* A character in UTF-8's shortest form; also of surrogates, and of what is past
+ * the last one. */
 std::string utf_8(unsigned long code)
 {
     auto tail = [&](int shift) {
@@ -251,7 +252,7 @@ void a_byte_that_begins_no_character_is_replaced(void **)
 
 void overlong_forms_are_replaced_byte_by_byte(void **)
 {
-    /* of "/", of NUL, of a quote, of U+07FF, of U+FFFF */
+    /* longer forms of "/", of NUL, of a quote, of U+07FF, of U+FFFF */
     for (std::string_view text :
          {"\xc0\xaf"sv, "\xc0\x80"sv, "\xc0\xa2"sv, "\xc1\xbf"sv,
           "\xe0\x80\xaf"sv, "\xe0\x80\x80"sv, "\xe0\x80\xa2"sv,

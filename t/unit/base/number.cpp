@@ -12,7 +12,8 @@ namespace {
 using namespace std::string_view_literals;
 using Texts = std::initializer_list<std::string_view>;
 
-/* From memory of just that size, so that reading past its end is noticed. */
+/* Reads it from memory of just that size, so that reading past its end is
+ * noticed. */
 int64_t count(std::string_view text)
 {
     std::vector<char> copy(text.begin(), text.end());

@@ -26,7 +26,8 @@ std::string digest(const void *data, size_t size)
     return {hex + 1, sl::kSha256HexSize};
 }
 
-/* From memory of just that size, so that reading past its end is noticed. */
+/* Reads it from memory of just that size, so that reading past its end is
+ * noticed. */
 std::string digest(std::string_view text)
 {
     std::vector<char> copy(text.begin(), text.end());

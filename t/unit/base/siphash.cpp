@@ -11,7 +11,8 @@
 
 namespace {
 
-/* Of the first n of the bytes 0, 1, 2, ... with the key 0, 1, ... 15. */
+/* The hash of the first n of the bytes 0, 1, 2, ... with the key 0, 1,
+ * ... 15. */
 std::string hash_of_first(size_t n)
 {
     uint8_t key[sl::kSipHashKeySize];
@@ -27,7 +28,7 @@ std::string hash_of_first(size_t n)
         text.push_back(static_cast<char>(i));
     }
 
-    sl::siphash128({text.data(), text.size()}, key, hash);
+    sl::siphash128(nullptr, 0, {text.data(), text.size()}, key, hash);
 
     for (uint8_t byte : hash) {
         const char *digits = "0123456789abcdef";
@@ -70,11 +71,11 @@ void another_key_makes_another_value(void **)
     uint8_t first[sl::kSipHashSize];
     uint8_t second[sl::kSipHashSize];
 
-    sl::siphash128("client", key, first);
+    sl::siphash128(nullptr, 0, "client", key, first);
 
     for (size_t i = 0; i < sizeof(key); i++) {
         key[i] ^= 1;
-        sl::siphash128("client", key, second);
+        sl::siphash128(nullptr, 0, "client", key, second);
         assert_memory_not_equal(first, second, sizeof(first));
         key[i] ^= 1;
     }

@@ -21,7 +21,8 @@ uint64_t hash_of(uint64_t number, uint8_t seed)
     uint8_t hash[sl::kSipHashSize];
     uint64_t word;
 
-    sl::siphash128({reinterpret_cast<const char *>(&number), sizeof(number)},
+    sl::siphash128(nullptr, 0,
+                   {reinterpret_cast<const char *>(&number), sizeof(number)},
                    key, hash);
     memcpy(&word, hash, sizeof(word));
 
@@ -60,8 +61,8 @@ void after_clearing_it_starts_anew(void **)
     assert_int_equal(distinct->estimate(), 1);
 }
 
-/* Root mean square over 40 seeds, against the 2.3 % that the header states; and
- * no bias, which would hide in it. */
+/* The root mean square over 40 seeds is the 2.3 % that the header states, and
+ * no bias hides in it. */
 void the_error_is_as_stated_at_any_size(void **)
 {
     for (uint64_t size :
@@ -84,7 +85,7 @@ void the_error_is_as_stated_at_any_size(void **)
             squares += error * error;
         }
 
-        /* of 40 a root mean square is itself uncertain by a ninth */
+        /* a root mean square of 40 is itself uncertain by a ninth */
         assert_true(std::sqrt(squares / kSeeds) < 0.023 * 1.4);
         assert_true(std::abs(sum / kSeeds) < 3 * 0.023 / std::sqrt(kSeeds));
     }

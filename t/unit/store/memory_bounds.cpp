@@ -15,7 +15,7 @@ using sl::LimitQuery;
 using sl::LimitState;
 using sl::MemoryTable;
 
-/* Memory of which is known how many pages somebody has looked at. */
+/* Memory that knows how many of its pages somebody has looked at. */
 class WatchedMemory {
   public:
     static constexpr size_t kPage = 4096;
@@ -139,8 +139,8 @@ struct Crowd {
 /* A header, a slot of the hash table, a key, and two or three blocks. */
 constexpr unsigned kFewPages = 8;
 
-/* With all blocks that may be read or dropped at a time, each of which may
- * have a page of its own, but here they are close together. */
+/* The same, and all blocks that may be read or dropped at a time: each may have
+ * a page of its own, but here they are close together. */
 constexpr unsigned kSomePages = 2 * 512 / 64 + kFewPages;
 
 void taking_back_looks_at_few_cells_however_many_there_are(void **)
@@ -202,7 +202,7 @@ void very_many_that_leave_at_once_are_dropped_in_several_calls(void **)
     assert_int_equal(crowd.state.used, Crowd::kMany / 2);
     assert_int_equal(crowd.state.wait_us, 1);
 
-    /* all of them at once are no work */
+    /* to drop all of them at once is no work */
     crowd.now += crowd.limit.window_us;
     assert_true(crowd.pages_of_asking(Decided::kYes) <= kFewPages);
     assert_int_equal(crowd.state.used, 1);

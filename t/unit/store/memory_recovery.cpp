@@ -21,8 +21,8 @@ using sl::MemoryTable;
 using sl::Recalled;
 
 /*
- * Counts and takes back without end, each in no order. Says beforehand what the
- * table may say then.
+ * A process that counts requests and takes them back without end, in no order.
+ * It says beforehand what the table may say then.
  */
 struct Restless {
     struct Report {
@@ -106,7 +106,7 @@ void who_is_killed_at_any_moment_leaves_a_table_that_counts(void **)
         assert_true(table.ask(&look, 1, now, &state, &time) == Decided::kYes);
         assert_in_range(state.used, report->at_least, report->at_most);
 
-        /* all have left: every cell but that of the key is free */
+        /* all requests have left: every cell but that of the key is free */
         now += 3600 * kSecond;
         assert_true(table.ask(&look, 1, now, &state, &time) == Decided::kYes);
         assert_int_equal(state.used, 0);
@@ -137,7 +137,7 @@ void counts_survive_a_killed_process_among_refusals(void **)
 
     t.table.leave_half_done();
 
-    /* they may have been forgotten; if not, they are true */
+    /* refusals may have been forgotten; if not, they are true */
     for (const std::string &name : names) {
         LimitQuery limit = limit_of(name, 3);
 

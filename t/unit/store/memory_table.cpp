@@ -114,7 +114,7 @@ void if_the_clock_steps_back_nobody_waits_longer_than_a_window(void **)
                 assert_true(state.admits);
             }
 
-            /* nothing early */
+            /* nothing has left early */
             now -= step;
             assert_true(t.ask(limit, now, &state));
             assert_false(state.admits);

@@ -16,7 +16,7 @@ struct Free {
     void operator()(void *memory) const { free(memory); }
 };
 
-/* A table, and a client of it. */
+/* A table with memory of its own. */
 struct Table {
     std::unique_ptr<void, Free> memory;
     sl::MemoryTable table;
@@ -48,7 +48,7 @@ struct Table {
         return decided == sl::Decided::kYes;
     }
 
-    /* What was counted then, as the state says. */
+    /* Takes back what was counted then, as the state says. */
     void take_back(sl::LimitQuery limit, const sl::LimitState &state,
                    int64_t time)
     {
@@ -56,7 +56,7 @@ struct Table {
         table.take_back(&limit, 1, time);
     }
 
-    /* Another store, asked at that time, has said so at once. */
+    /* Another store, asked at that time, has refused at once. */
     void remember(const sl::LimitQuery &limit, int64_t wait, int64_t asked,
                   int64_t used = 5)
     {
@@ -72,7 +72,7 @@ struct Table {
                == sl::Recalled::kRefusal;
     }
 
-    /* How long that is still so. */
+    /* How long the refusal still lasts. */
     int64_t wait(const sl::LimitQuery &limit, int64_t now)
     {
         sl::LimitState state;
