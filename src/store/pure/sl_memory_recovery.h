@@ -6,10 +6,10 @@
  *
  * Invariant that every change keeps between any two of its writes: what can be
  * reached from a cell with the tag of a key, through its first block and from
- * there through `next`, is what the key counts; each such block is whole but for
- * entries that are not written yet, which have the stamp 0. The free list, the
- * hash table, lists of idleness, `earlier`, sums and numbers may be wrong: they
- * are made anew.
+ * there through `next`, is what the key counts; each such block is whole but
+ * for entries that are not written yet, which have the stamp 0. The free list,
+ * the hash table, lists of idleness, `earlier`, sums and numbers may be wrong:
+ * they are made anew.
  */
 
 #pragma once
