@@ -62,9 +62,19 @@ class Breaker {
     /* The right to probe; 0: it is not to be had. */
     using Ticket = int64_t;
 
-    explicit Breaker(BreakerState &state) noexcept : state_(state) {}
+    explicit Breaker(BreakerState &state) noexcept : state_(&state) {}
 
-    bool is_open() const noexcept { return state_.next_probe.load() != 0; }
+    /* It is another state from now on. False: it is the same. */
+    bool move_to(BreakerState &state) noexcept
+    {
+        bool is_another = state_ != &state;
+
+        state_ = &state;
+
+        return is_another;
+    }
+
+    bool is_open() const noexcept { return state_->next_probe.load() != 0; }
 
     /* The store has answered in time. Does not close it. */
     void succeeded() noexcept;
@@ -103,7 +113,7 @@ class Breaker {
     bool probe_succeeded(Ticket ticket, int64_t now) noexcept;
 
     /* There is no such store any more. */
-    void forget() noexcept { state_.next_probe = 0; }
+    void forget() noexcept { state_->next_probe = 0; }
 
     /* It is another store's from now on. */
     void reset() noexcept;
@@ -111,19 +121,19 @@ class Breaker {
     /* How long it was, or has been open. */
     int64_t open_for(int64_t now) const noexcept
     {
-        return now - state_.opened_at.load();
+        return now - state_->opened_at.load();
     }
 
     /* Whether this is another reason than the last one. */
     bool is_news(uint32_t reason) noexcept
     {
-        return state_.reason.exchange(reason) != reason;
+        return state_->reason.exchange(reason) != reason;
     }
 
     /* Says what is wrong, to whoever wants to know. */
     void explain(std::string_view server, std::string_view reason) noexcept
     {
-        state_.outage.write(server, reason);
+        state_->outage.write(server, reason);
     }
 
     /* What was said last, and how long it has been open. */
@@ -134,7 +144,7 @@ class Breaker {
     bool schedule(int64_t instead_of, int64_t now, int64_t delay, int64_t least,
                   uint32_t random) noexcept;
 
-    BreakerState &state_;
+    BreakerState *state_;
 };
 
 }  // namespace sl
