@@ -122,7 +122,7 @@ bool has_failed(const redisReply *reply)
 }  // namespace
 
 RedisChannel::RedisChannel(const RedisSettings &settings, const ngx_str_t &name,
-                           RedisLocator &locator, BreakerState &breaker,
+                           RedisLocator &locator, Breaker &breaker,
                            StoreMetrics &metrics, RedisRouter &router) noexcept
     : settings_(settings), name_(name), router_(router), breaker_(breaker),
       metrics_(metrics), connection_(settings, locator, *this), recovery_(),
