@@ -15,8 +15,8 @@ constexpr int kMaxDepth = 3;
 
 /*
  * hiredis allocates whatever arrays a server announces, and 0.14 walks them
- * when freeing. Nothing that is asked for is answered with a large one. A
- * template, as 1.0 changed the type of the count.
+ * when freeing. Nothing that is asked for is answered with a large one. This is
+ * a template because hiredis 1.0 changed the type of the count.
  */
 redisReplyObjectFunctions *default_functions;
 
@@ -113,7 +113,7 @@ OpenedContext open_context(
 void watch_peer(redisAsyncContext *ac) noexcept
 {
     auto set = [ac](int level, int option, int value) {
-        /* without it the connection works as well, as long as it does */
+        /* if that fails the connection works all the same */
         (void)setsockopt(ac->c.fd, level, option, &value, sizeof(value));
     };
 
@@ -171,7 +171,8 @@ std::string_view reason_of(const redisAsyncContext *ac,
     return ac->c.err ? ac->c.errstr : "connection closed";
 }
 
-/* To a Redis without TLS a handshake is a command that has no end yet. */
+/* A Redis without TLS takes a handshake for a command that has no end yet, and
+ * waits for the rest. */
 std::string_view reason_of_silence(const redisAsyncContext *ac,
                                    bool has_answered) noexcept
 {

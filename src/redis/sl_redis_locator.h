@@ -8,7 +8,7 @@ namespace sl {
 
 class LocatorUser {
   public:
-    /* An address in numbers, or a socket. It lives only during the call. */
+    /* An address in numbers, or a socket, that lives only during the call. */
     virtual void located(const RedisEndpoint &where) noexcept = 0;
     virtual void not_located(Trouble trouble,
                              std::string_view reason) noexcept = 0;
@@ -59,7 +59,9 @@ class NameLookup {
     const RedisSettings &settings_;
     LocatorUser *user_;
     in_port_t port_;
-    ngx_resolver_ctx_t *ctx_; /* nullptr: nothing is being looked up */
+
+    /* nullptr: nothing is being looked up. */
+    ngx_resolver_ctx_t *ctx_;
 
     /* Several addresses of a name are tried in turn. */
     ngx_uint_t turn_;

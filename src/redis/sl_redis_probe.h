@@ -20,7 +20,8 @@ class ProbeCommand {
   public:
     static constexpr size_t kMaxKeys = 2;
 
-    ProbeCommand(const RedisKey *keys, size_t count) noexcept : size_(0)
+    ProbeCommand(const RedisKey *keys, size_t count) noexcept
+        : text_(), size_(0)
     {
         CommandWriter command(text_, kWords + count * kWordsPerKey);
 

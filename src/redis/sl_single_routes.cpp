@@ -21,7 +21,7 @@ SingleRoutes::SingleRoutes(const RedisSettings &settings,
                            SharedBreakers &breakers, SharedSlots &slots,
                            StoreMetrics &metrics) noexcept
     : settings_(settings),
-      /* it is the only one that asks, and keeps its place */
+      /* it is the only server that asks for a place, and keeps it */
       breaker_(*breakers.of(view(settings.name),
                             static_cast<int64_t>(ngx_current_msec))),
       slots_(slots), metrics_(metrics),
@@ -152,7 +152,7 @@ bool SingleRoutes::other_probe_key(RedisKey *key) const noexcept
     return !needs_one_slot();
 }
 
-/* ---- where Sentinels say it is ---- */
+/* ---- a primary that Sentinels watch over ---- */
 
 void SingleRoutes::watch_later() noexcept
 {

@@ -19,7 +19,7 @@ uint64_t bit_of(uint64_t worker)
 
 }  // namespace
 
-/* With every answer: so it writes only what changes. */
+/* Called with every answer: so it writes only what changes. */
 void Breaker::succeeded() noexcept
 {
     if (state_->failures.load(std::memory_order_relaxed) != 0) {
@@ -100,8 +100,8 @@ bool Breaker::open(int64_t now, int64_t least_delay, uint32_t random) noexcept
 
 /*
  * Sets when to probe next: in [d/2, d], where d doubles from time to time; or
- * after `least` and a little more. One exchange, so that it is done or not done
- * if the worker is killed.
+ * after `least` and a little more. That is one exchange, so that a worker which
+ * is killed has done it or has not.
  */
 bool Breaker::schedule(int64_t instead_of, int64_t now, int64_t delay,
                        int64_t least, uint32_t random) noexcept

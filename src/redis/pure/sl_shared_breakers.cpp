@@ -6,7 +6,7 @@ namespace sl {
 
 namespace {
 
-/* FNV-1a. Never 0. */
+/* FNV-1a, but never 0. */
 uint32_t hash_of(std::string_view server)
 {
     uint32_t hash = 0x811c9dc5;

@@ -115,7 +115,7 @@ void who_has_lost_a_place_is_told_of_another(void **)
     int64_t late = kStart + kIdle;
     Breaker breaker(*breakers->of(server(0), kStart));
 
-    /* held up while another one takes it, and many others come */
+    /* the worker is held up while many other servers come, and one takes it */
     for (size_t i = 0; i < SharedBreakers::kPlaces - 1; i++) {
         assert_non_null(breakers->of("of others " + server(i), late));
     }
