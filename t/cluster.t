@@ -652,7 +652,7 @@ for my $to (['a redirection without a host leads to the same host', '127.0.0.1',
 
         my $sender = start_sender();
         order($sender, "MOVED 1 $in_order:" . $node->port);
-        my $nginx = nginx_for(sender_url($sender), workers => 1, resolver => $resolver);
+        my $nginx = nginx_for(sender_url($sender), workers => 1, resolver => $resolver, more => 'connections=2');
 
         exactly_five_pass($nginx, 'there');
         is $node->cli('ZCARD', 'rate_limit:count:{there}'), 5, 'counted there';
@@ -660,6 +660,86 @@ for my $to (['a redirection without a host leads to the same host', '127.0.0.1',
         is alarming($nginx), '';
     };
 }
+
+# A node that has all slots.
+sub start_whole_node {
+    my $node = start_cluster_node(@_);
+    $node->cli('CLUSTER', 'ADDSLOTSRANGE', 0, 16383);
+    wait_until { $node->cli('CLUSTER', 'INFO') =~ /cluster_state:ok/ } 30, 'the node';
+    return $node;
+}
+
+subtest 'several connections to a node that has a name: each looks it up for itself' => sub {
+    my $node = start_whole_node();
+    my $nginx = nginx_for('cluster://node.test:' . $node->port, resolver => $resolver, more => 'connections=3');
+    my @workers = $nginx->workers;
+
+    counts($nginx, "named$_") for 1 .. 5;
+    exactly_five_pass($nginx, 'several');
+    is_deeply [$nginx->workers], \@workers, 'no crash';
+    is $nginx->error_log =~ /is down/, '', 'nothing to tell';
+
+    # and when all of them connect anew
+    $node->cli('CLIENT', 'KILL', 'TYPE', 'normal');
+    counts($nginx, "named$_") for 1 .. 5;
+    is_deeply [$nginx->workers], \@workers, 'no crash';
+    is $nginx->quit, 0;
+    is alarming($nginx), '';
+};
+
+subtest 'a node to begin with is not forgotten, however its name is written' => sub {
+    my $node = start_whole_node();
+    my $nowhere = sub { $node->cli('CONFIG', 'SET', 'cluster-announce-ip', $_[0]) };
+    $nowhere->('127.0.0.2');
+    my $nginx = nginx_for('cluster://Node.TEST:' . $node->port, resolver => $resolver, timeout => '500ms');
+
+    wait_until { $nginx->error_log =~ /at 127\.0\.0\.2:\d+" is down/ } 30, 'the address that it gives to be tried';
+    sleep 3;
+    $nowhere->('127.0.0.1');
+    counts($nginx, 'remembered');
+    exactly_five_pass($nginx, 'remembered');
+    is alarming($nginx), '';
+};
+
+subtest 'nodes that announce the same name and port are told apart by their addresses' => sub {
+    my $start = sub {
+        my ($host, %with) = @_;
+        return start_cluster_node(bind => $host, %with,
+            args => ['--cluster-announce-ip', $host, '--cluster-announce-hostname', 'service.test']);
+    };
+    my $first = $start->('127.0.0.1');
+    my $second = $start->('127.0.0.2', port => $first->port);
+    my $bus = $second->cli('CONFIG', 'GET', 'cluster-port') =~ /(\d+)$/ ? $1 : die;
+    $first->cli('CLUSTER', 'SET-CONFIG-EPOCH', 1);
+    $first->cli('CLUSTER', 'ADDSLOTSRANGE', 0, 8191);
+    $second->cli('CLUSTER', 'ADDSLOTSRANGE', 8192, 16383);
+    $first->cli('CLUSTER', 'MEET', '127.0.0.2', $second->port, $bus);
+    for my $node ($first, $second) {
+        wait_until { $node->cli('CLUSTER', 'INFO') =~ /cluster_state:ok/ } 60, 'the nodes to agree';
+    }
+    my @announced = $first->cli('CLUSTER', 'NODES') =~ /,service\.test/g;
+    is @announced, 2, 'they have the same name';
+
+    my $nginx = nginx_for('cluster://127.0.0.1:' . $first->port);
+    my @keys = map { "apart$_" } 1 .. 20;
+    counts($nginx, $_) for @keys[0, 1];
+
+    # maps that are learned again and again must not mix them up
+    my $moved = sub {
+        my $sum = 0;
+        $sum += $_ for map { $_->cli('INFO', 'errorstats') =~ /^errorstat_MOVED:count=(\d+)/m } $first, $second;
+        return $sum;
+    };
+    sleep 1.5;
+    my $before = $moved->();
+    for (1 .. 8) {
+        $_->cli('CLIENT', 'KILL', 'TYPE', 'normal') for $first, $second;
+        sleep 0.7;
+        status_of($nginx, "/load?k=$_") for @keys;
+    }
+    is $moved->() - $before, 0, 'calls go to the right one at once';
+    is alarming($nginx), '';
+};
 
 subtest 'nodes that have names are known by them, and are not taken for others' => sub {
     my $cluster = start_cluster(primaries => 3, args => ['--cluster-announce-hostname', 'node.test',

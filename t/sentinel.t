@@ -537,4 +537,18 @@ subtest 'a Sentinel that does not know AUTH, and quotes it' => sub {
     shows_no_password($nginx);
 };
 
+# Wherever what it says is cut off, that is in the middle of a password for some of them.
+subtest 'a Sentinel that repeats the password, again and again' => sub {
+    for my $before ('', 'x' x 8) {
+        my $error = "-ERR $before" . $SECRET x 100 . "\r\n";
+
+        for my $sentinel (start_fake_sentinel($error), start_fake_sentinel('', auth => $error)) {
+            my $nginx = nginx_for(sentinel_url($sentinel->port) . " sentinel_password=$SECRET");
+
+            passes_uncounted($nginx, qr/is down: Sentinel 127\.0\.0\.1:\d+: ERR $before\*{30}/);
+            unlike $nginx->error_log, qr/\*{3}\w/, 'nothing of the password in the log';
+        }
+    }
+};
+
 done_testing;

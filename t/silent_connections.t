@@ -106,8 +106,9 @@ sub recovery_time {
     return (sort { $b <=> $a } values %took)[0];
 }
 
-# With the timeout that is usual. On a busy machine all takes longer: so the best of some
-# rounds counts.
+# With the timeout that is usual. A round may take longer on a busy machine: so the median
+# counts. That it is not by luck is in the log: another connection was opened at once,
+# instead of taking the server for dead.
 subtest 'when requests meet it they are counted again in less than half a second' => sub {
     my $usual = nginx_for($proxy->port);
     all_count($usual);
@@ -122,9 +123,11 @@ subtest 'when requests meet it they are counted again in less than half a second
         $proxy->forget;
         push @took, recovery_time($load->finish) // 99;
     }
-    my ($best) = sort { $a <=> $b } @took;
-    diag sprintf 'seconds until all are counted again: %s', join ' ', map { sprintf '%.3f', $_ } @took if $best > 0.3;
-    cmp_ok $best, '<', 0.5, sprintf 'in %.3f s', $best;
+    my $median = (sort { $a <=> $b } @took)[2];
+    diag sprintf 'seconds until all are counted again: %s', join ' ', map { sprintf '%.3f', $_ } @took if $median > 0.3;
+    cmp_ok $median, '<', 0.5, sprintf 'in %.3f s', $median;
+    cmp_ok scalar(lines($usual, 'opening another')), '>=', 5, 'in each round another connection was opened';
+    is scalar(lines($usual, 'is down: it does not reply')), 0, 'and nobody took the server for dead';
     is $usual->bad_lines, '';
 };
 

@@ -180,6 +180,22 @@ subtest 'a proxy that says so when a connection is set up' => sub {
     is scalar(lines($behind, 'cluster://')), 1, 'which is said';
 };
 
+subtest 'one error by chance when a connection is set up is no proof of slots' => sub {
+    my $moody = start_fake_redis(undef, on_connect => sub {
+        my ($socket) = @_;
+        my $of_two = 0;
+        while (my ($command, @args) = read_command($socket)) {
+            my $keys = $command eq 'EVALSHA' ? $args[1] : 0;
+            print $socket $command ne 'EVALSHA' ? "+OK\r\n"
+                : $keys == 2 && ++$of_two == 1 ? "-ERR just this once\r\n"
+                : '*' . (3 * $keys + 1) . "\r\n" . ":2\r\n:1\r\n:60000000\r\n" x $keys . ":1790000000000000\r\n";
+        }
+    });
+    my $nginx = nginx_for('redis://127.0.0.1:' . $moody->port);
+    is status_of($nginx, '/both?k=moody'), 'PASSED' for 1 .. 5;
+    is scalar(lines($nginx, $_)), 0, "nothing of it in the log: $_" for 'different slots', 'is down';
+};
+
 subtest 'one server of several: it is down, and stays down' => sub {
     my $cluster = start_cluster(primaries => 3);
     my ($here) = grep { $cluster->owner('rate_limit::probe') == $_ } $cluster->nodes;

@@ -25,23 +25,62 @@ constexpr ngx_uint_t kEventFlags = NGX_LEVEL_EVENT;
  */
 constexpr size_t kMaxUnparsed = 1024 * 1024;
 
-/* A megabyte at a time: more than the replies to all that can be under way. */
+/* At 16 KB each that is a megabyte: more than the replies to all calls that can
+ * be under way. */
 constexpr ngx_uint_t kMaxReads = 64;
+
+class Visit;
 
 struct Adapter {
     redisAsyncContext *ac;
     ngx_connection_t *c;
     void (*on_shutdown)(redisAsyncContext *) noexcept;
+
+    /* The call of hiredis that is under way for it; nullptr: none. */
+    Visit *visit;
 };
 
 /*
- * The adapter whose output hiredis is writing right now, so that add_write()
- * can tell "the socket is full" from "a new command". Only compared.
+ * A call of hiredis, which may free the context, and the adapter with it. There
+ * may be one inside another: a command that follows from a reply is written
+ * while the reply is being read.
  */
-const Adapter *writing = nullptr;
+class Visit {
+  public:
+    enum Kind { kReading, kWriting };
 
-/* The adapter that is being read from; nullptr once it has been freed. */
-const Adapter *reading = nullptr;
+    Visit(Adapter *adapter, Kind kind) noexcept
+        : adapter_(adapter), outer_(adapter->visit), kind_(kind)
+    {
+        adapter->visit = this;
+    }
+
+    ~Visit()
+    {
+        if (adapter_ != nullptr) {
+            adapter_->visit = outer_;
+        }
+    }
+
+    Visit(const Visit &) = delete;
+    Visit &operator=(const Visit &) = delete;
+
+    bool has_freed() const noexcept { return adapter_ == nullptr; }
+    bool is_writing() const noexcept { return kind_ == kWriting; }
+
+    /* To be called when the adapter is freed. */
+    void freed() noexcept
+    {
+        for (Visit *visit = this; visit != nullptr; visit = visit->outer_) {
+            visit->adapter_ = nullptr;
+        }
+    }
+
+  private:
+    Adapter *adapter_;
+    Visit *outer_;
+    Kind kind_;
+};
 
 /* Frees the context with a reason that the disconnect callback will see. */
 void give_up(redisAsyncContext *ac, const char *reason)
@@ -59,8 +98,8 @@ bool peek(redisAsyncContext *ac, char *byte)
 }
 
 /*
- * hiredis asserts that every reply but an error was asked for. Nothing is
- * outstanding here, so whatever can be read is such a reply, or the end.
+ * hiredis asserts that every reply but an error was asked for. While nothing is
+ * outstanding, whatever can be read is one that was not, or the end.
  */
 bool is_unsolicited(redisAsyncContext *ac)
 {
@@ -97,17 +136,11 @@ void read_all(Adapter *adapter)
             return;
         }
 
-        reading = adapter;
+        Visit visit(adapter, Visit::kReading);
+
         redisAsyncHandleRead(ac);
 
-        if (reading != adapter) {
-            /* it has freed the context, and this adapter with it */
-            return;
-        }
-
-        reading = nullptr;
-
-        if (!has_input(ac)) {
+        if (visit.has_freed() || !has_input(ac)) {
             return;
         }
     }
@@ -131,10 +164,9 @@ void on_writable(ngx_event_t *ev) noexcept
     auto *c = static_cast<ngx_connection_t *>(ev->data);
     auto *adapter = static_cast<Adapter *>(c->data);
 
-    writing = adapter;
-    /* may free the context and this adapter with it */
+    Visit visit(adapter, Visit::kWriting);
+
     redisAsyncHandleWrite(adapter->ac);
-    writing = nullptr;
 }
 
 void add_read(void *data) noexcept
@@ -169,7 +201,10 @@ void add_write(void *data) noexcept
         return;
     }
 
-    if ((adapter->ac->c.flags & REDIS_CONNECTED) && writing != adapter) {
+    /* hiredis asks for it while it writes if the socket is full */
+    bool is_full = adapter->visit != nullptr && adapter->visit->is_writing();
+
+    if ((adapter->ac->c.flags & REDIS_CONNECTED) && !is_full) {
         ngx_post_event(wev, &ngx_posted_events);
         return;
     }
@@ -204,10 +239,10 @@ void cleanup(void *data) noexcept
     }
 
     ngx_free_connection(c);
-    c->fd = (ngx_socket_t)-1;
+    c->fd = static_cast<ngx_socket_t>(-1);
 
-    if (reading == adapter) {
-        reading = nullptr;
+    if (adapter->visit != nullptr) {
+        adapter->visit->freed();
     }
 
     adapter->ac->ev.data = nullptr;
@@ -220,7 +255,8 @@ bool attach_to_event_loop(
     redisAsyncContext *ac, ngx_log_t *log,
     void (*on_shutdown)(redisAsyncContext *) noexcept) noexcept
 {
-    auto *adapter = new (std::nothrow) Adapter{ac, nullptr, on_shutdown};
+    auto *adapter =
+        new (std::nothrow) Adapter{ac, nullptr, on_shutdown, nullptr};
 
     if (adapter == nullptr) {
         return false;

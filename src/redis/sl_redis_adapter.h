@@ -28,13 +28,13 @@ bool attach_to_event_loop(
 
 /*
  * Reads what has come in on an attached context, now. For when the event that
- * would do it may be late; not from inside a callback of hiredis. May free the
- * context.
+ * would do it may be late; not from inside a callback of the same context. May
+ * free the context.
  */
 void read_waiting_input(redisAsyncContext *ac) noexcept;
 
-/* Writes what waits for the end of this turn of the event loop, now. As above.
- */
+/* Writes what waits for the end of this turn of the event loop, now. May free
+ * the context. */
 void write_waiting_output(redisAsyncContext *ac) noexcept;
 
 }  // namespace sl

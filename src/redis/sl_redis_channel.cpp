@@ -5,7 +5,7 @@
 
 #include "base/pure/sl_escape.h"
 #include "redis/pure/sl_redis_error.h"
-#include "redis/sl_redis_script.h"
+#include "redis/sl_redis_probe.h"
 
 namespace sl {
 
@@ -126,7 +126,7 @@ bool has_failed(const redisReply *reply)
 }  // namespace
 
 RedisChannel::RedisChannel(const RedisSettings &settings, const ngx_str_t &name,
-                           RedisLocator &locator, BreakerState &breaker,
+                           RedisLocator &locator, Breaker &breaker,
                            StoreMetrics &metrics, RedisRouter &router) noexcept
     : settings_(settings), name_(name), router_(router), breaker_(breaker),
       metrics_(metrics), connection_(settings, locator, *this), recovery_(),
@@ -494,8 +494,8 @@ ScriptArgs RedisChannel::probe_args() const noexcept
 {
     ScriptArgs args;
 
-    args.id = "probe";
-    args.limits[0] = ScriptLimit{{}, 100000, 1000000, 1, 0, ""};
+    args.id = kProbeId;
+    args.limits[0] = ScriptLimit{{}, kProbeWindowUs, kProbeMax, 1, 0, ""};
     args.count = probe_key(&args.limits[0].key);
 
     return args;

@@ -52,8 +52,8 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
   public:
     /* `name` is for the log. All of them outlive the channel. */
     RedisChannel(const RedisSettings &settings, const ngx_str_t &name,
-                 RedisLocator &locator, BreakerState &breaker,
-                 StoreMetrics &metrics, RedisRouter &router) noexcept;
+                 RedisLocator &locator, Breaker &breaker, StoreMetrics &metrics,
+                 RedisRouter &router) noexcept;
     ~RedisChannel();
 
     RedisChannel(const RedisChannel &) = delete;
@@ -157,7 +157,7 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     const RedisSettings &settings_;
     const ngx_str_t &name_;
     RedisRouter &router_;
-    Breaker breaker_;
+    Breaker &breaker_;
     StoreMetrics &metrics_;
     RedisConnection connection_;
 

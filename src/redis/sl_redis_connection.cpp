@@ -1,8 +1,7 @@
 #include "redis/sl_redis_connection.h"
 
-#include "redis/pure/sl_redis_error.h"
 #include "redis/sl_redis_adapter.h"
-#include "redis/sl_redis_script.h"
+#include "redis/sl_redis_login.h"
 
 namespace sl {
 
@@ -14,44 +13,22 @@ namespace {
  */
 constexpr ngx_msec_t kSettledMs = 1000;
 
-/* Nothing on the way is to see it silent for ten seconds, even if this is said
- * late; and Redis hardly notices. */
-constexpr ngx_msec_t kMaxSilenceMs = 5000;
-
 }  // namespace
 
 RedisConnection::RedisConnection(const RedisSettings &settings,
                                  RedisLocator &locator,
                                  RedisUser &user) noexcept
     : settings_(settings), locator_(locator), user_(user),
-      state_(State::kClosed), ac_(nullptr), timer_(), is_locating_(false),
-      host_(), name_(), port_(0), began_(0), up_since_(0), heard_at_(0),
-      has_been_up_(false), probe_(Probe::kOneKey), awaits_sign_(false),
-      script_loading_(false), setup_command_(), auth_command_(),
-      script_command_(), role_command_(), probe_command_(), sign_command_()
-{
-    setup_command_.on_reply = on_setup_reply;
-    setup_command_.connection = this;
-    auth_command_.on_reply = on_auth_reply;
-    auth_command_.connection = this;
-    script_command_.on_reply = on_script_reply;
-    script_command_.connection = this;
-    role_command_.on_reply = on_role_reply;
-    role_command_.connection = this;
-    probe_command_.on_reply = on_probe_reply;
-    probe_command_.connection = this;
-    sign_command_.on_reply = on_sign_of_life;
-    sign_command_.connection = this;
-
-    /* a worker that has nothing else to do need not stay for it */
-    timer_.cancelable = 1;
-    timer_.handler = on_timer;
-    timer_.data = this;
-}
+      state_(State::kClosed), ac_(nullptr),
+      timer_(Wakeup::calling<&RedisConnection::timed_out>(this,
+                                                          Wakeup::kCancelable)),
+      is_locating_(false), host_(), name_(), port_(0), began_(0), up_since_(0),
+      has_been_up_(false), setup_(settings, *this, user),
+      sign_of_life_(settings, *this)
+{}
 
 void RedisConnection::open() noexcept
 {
-    timer_.log = ngx_cycle->log;
     state_ = State::kStarting;
 
     connect();
@@ -68,7 +45,7 @@ void RedisConnection::close() noexcept
 {
     state_ = State::kClosed;
 
-    stop_timer();
+    stop_timers();
     drop_context();
 }
 
@@ -78,6 +55,19 @@ bool RedisConnection::send(RedisCommand *command, const char *text,
     return ac_ != nullptr
            && redisAsyncFormattedCommand(ac_, on_reply, command, text, size)
                   == REDIS_OK;
+}
+
+bool RedisConnection::send(
+    RedisCommand *command,
+    std::initializer_list<std::string_view> words) noexcept
+{
+    return ac_ != nullptr && send_words(ac_, on_reply, command, words);
+}
+
+bool RedisConnection::send_login(RedisCommand *command) noexcept
+{
+    return ac_ != nullptr
+           && sl::send_login(ac_, settings_.login, on_reply, command);
 }
 
 void RedisConnection::read_waiting_input() noexcept
@@ -115,16 +105,6 @@ void RedisConnection::open_another() noexcept
     connect();
 }
 
-bool RedisConnection::send_script() noexcept
-{
-    if (!script_loading_) {
-        script_loading_ =
-            send(&script_command_, {"SCRIPT", "LOAD", script_text()});
-    }
-
-    return script_loading_;
-}
-
 void RedisConnection::fail(Trouble trouble, std::string_view reason) noexcept
 {
     go_down(trouble, reason);
@@ -150,9 +130,8 @@ void RedisConnection::replace(std::string_view reason) noexcept
 
 void RedisConnection::connect() noexcept
 {
-    stop_timer();
+    stop_timers();
 
-    awaits_sign_ = false;
     began_ = ngx_current_msec;
     is_locating_ = true;
 
@@ -171,8 +150,7 @@ void RedisConnection::located(const RedisEndpoint &where) noexcept
 {
     is_locating_ = false;
     port_ = where.port;
-    ngx_cpystrn(reinterpret_cast<u_char *>(host_), where.host.data,
-                sizeof(host_));
+    ngx_cpystrn(bytes(host_), where.host.data, sizeof(host_));
     name_[view(where.name).copy(name_, sizeof(name_) - 1)] = '\0';
 
     OpenedContext opened = open_context(where, settings_.tls, on_shutdown);
@@ -185,241 +163,29 @@ void RedisConnection::located(const RedisEndpoint &where) noexcept
     ac_ = opened.ac;
     ac_->data = this;
 
-    ngx_add_timer(&timer_, settings_.connect_timeout);
+    timer_.after(settings_.connect_timeout);
 
     redisAsyncSetDisconnectCallback(ac_, on_disconnect);
     /* last: it asks for the write event that tells when the socket is open */
     redisAsyncSetConnectCallback(ac_, on_connect);
 
-    if (!send_setup()) {
-        fail(Trouble::kLocal, "out of memory");
-    }
-}
-
-/* Everything at once, before the connection is even open: one round trip. */
-bool RedisConnection::send_setup() noexcept
-{
-    return send_login() && send_select()
-           && (settings_.topology != Topology::kSentinel
-               || send(&role_command_, {"ROLE"}))
-           && send_script() && send_probe();
-}
-
-bool RedisConnection::send_login() noexcept
-{
-    const RedisLogin &login = settings_.login;
-
-    if (login.password.len == 0) {
-        return true;
-    }
-
-    return login.user.len
-               ? send(&auth_command_,
-                      {"AUTH", view(login.user), view(login.password)})
-               : send(&auth_command_, {"AUTH", view(login.password)});
-}
-
-bool RedisConnection::send_select() noexcept
-{
-    u_char db[NGX_INT_T_LEN];
-    size_t size = ngx_sprintf(db, "%ui", settings_.db) - db;
-
-    return settings_.db == 0
-           || send(&setup_command_,
-                   {"SELECT", {reinterpret_cast<char *>(db), size}});
-}
-
-/*
- * An ordinary check with a window of its own. Of two keys, where that should
- * be possible: if it is not, that is better known before there are requests.
- */
-bool RedisConnection::send_probe() noexcept
-{
-    RedisKey key;
-    RedisKey other;
-
-    probe_ = Probe::kOneKey;
-
-    if (!user_.probe_key(&key)) {
-        return send_call_without_keys(&probe_command_);
-    }
-
-    if (!user_.other_probe_key(&other)) {
-        return send_probe_of(key);
-    }
-
-    probe_ = Probe::kTwoKeys;
-
-    return send(&probe_command_,
-                {"EVALSHA", script_sha(), "2", key.view(), other.view(), "",
-                 "probe", "100000", "1000000", "1", "0", "", "100000",
-                 "1000000", "1", "0", ""});
-}
-
-bool RedisConnection::send_probe_of(const RedisKey &key) noexcept
-{
-    return send(&probe_command_, {"EVALSHA", script_sha(), "1", key.view(), "",
-                                  "probe", "100000", "1000000", "1", "0", ""});
-}
-
-bool RedisConnection::send_call_without_keys(RedisCommand *command) noexcept
-{
-    return send(command, {"EVALSHA", script_sha(), "0", "", "probe"});
-}
-
-bool RedisConnection::send_asking() noexcept
-{
-    return send(&setup_command_, {"ASKING"});
-}
-
-bool RedisConnection::send(
-    RedisCommand *command,
-    std::initializer_list<std::string_view> words) noexcept
-{
-    constexpr size_t kMaxWords = 17;
-
-    const char *argv[kMaxWords];
-    size_t argvlen[kMaxWords];
-    size_t argc = 0;
-
-    for (std::string_view word : words) {
-        argv[argc] = word.data();
-        argvlen[argc++] = word.size();
-    }
-
-    return ac_ != nullptr
-           && redisAsyncCommandArgv(ac_, on_reply, command,
-                                    static_cast<int>(argc), argv, argvlen)
-                  == REDIS_OK;
-}
-
-void RedisConnection::on_setup_reply(RedisCommand *self,
-                                     redisReply *reply) noexcept
-{
-    RedisConnection *c = static_cast<SetupCommand *>(self)->connection;
-
-    if (reply != nullptr && reply->type == REDIS_REPLY_ERROR) {
-        c->setup_failed(text_of(reply));
-    }
-}
-
-void RedisConnection::setup_failed(std::string_view error) noexcept
-{
-    constexpr std::string_view kCrowded = "ERR max number of clients";
-
-    RedisError kind = classify_redis_error(error);
-
-    if (kind == RedisError::kElsewhere) {
-        fail(Trouble::kElsewhere, error);
-        return;
-    }
-
-    /* whatever else Redis says no to here, waiting does not mend it */
-    bool unavailable = kind == RedisError::kUnavailable
-                       || error.substr(0, kCrowded.size()) == kCrowded;
-
-    fail(unavailable ? Trouble::kUnavailable : Trouble::kForbidden, error);
-}
-
-/* A server that does not know AUTH may repeat its arguments: not in the log. */
-void RedisConnection::on_auth_reply(RedisCommand *self,
-                                    redisReply *reply) noexcept
-{
-    RedisConnection *c = static_cast<SetupCommand *>(self)->connection;
-
-    if (reply != nullptr && reply->type == REDIS_REPLY_ERROR) {
-        std::string_view text = text_of(reply);
-
-        c->setup_failed(text.substr(0, text.find(", with args")));
-    }
-}
-
-void RedisConnection::on_script_reply(RedisCommand *self,
-                                      redisReply *reply) noexcept
-{
-    static_cast<SetupCommand *>(self)->connection->script_loading_ = false;
-
-    on_setup_reply(self, reply);
-}
-
-/* Sentinels may be behind the times. */
-void RedisConnection::on_role_reply(RedisCommand *self,
-                                    redisReply *reply) noexcept
-{
-    RedisConnection *c = static_cast<SetupCommand *>(self)->connection;
-
-    if (reply != nullptr && reply->type == REDIS_REPLY_ARRAY
-        && reply->elements > 0 && reply->element[0]->type == REDIS_REPLY_STRING
-        && text_of(reply->element[0]) != "master")
-    {
-        c->fail(Trouble::kUnavailable,
-                "Sentinel names a server that is not the primary");
-        return;
-    }
-
-    on_setup_reply(self, reply);
-}
-
-void RedisConnection::on_probe_reply(RedisCommand *self,
-                                     redisReply *reply) noexcept
-{
-    RedisConnection *c = static_cast<SetupCommand *>(self)->connection;
-
-    /* what is known of a cluster's slots may be out of date */
-    bool is_elsewhere =
-        reply != nullptr && reply->type == REDIS_REPLY_ERROR
-        && c->settings_.topology == Topology::kCluster
-        && classify_redis_error(text_of(reply)) == RedisError::kElsewhere;
-
-    if (is_elsewhere || (reply != nullptr && reply->type == REDIS_REPLY_ARRAY))
-    {
-        c->set_up();
-
-    } else if (reply != nullptr && reply->type != REDIS_REPLY_ERROR) {
-        c->fail(Trouble::kUnreachable, "its answers are not those of a Redis");
-
-    } else if (reply != nullptr) {
-        c->probe_refused(text_of(reply));
-    }
-}
-
-/* Perhaps only because it was about two keys; proxies differ in how they say
- * so. */
-void RedisConnection::probe_refused(std::string_view error) noexcept
-{
-    RedisError kind = classify_redis_error(error);
-    RedisKey key;
-
-    if (probe_ != Probe::kTwoKeys
-        || (kind != RedisError::kCrossSlot && kind != RedisError::kThisCall))
-    {
-        setup_failed(error);
-        return;
-    }
-
-    probe_ = Probe::kOneOfTwo;
-
-    if (!user_.probe_key(&key) || !send_probe_of(key)) {
+    if (!setup_.start()) {
         fail(Trouble::kLocal, "out of memory");
     }
 }
 
 void RedisConnection::set_up() noexcept
 {
-    stop_timer();
+    timer_.cancel();
 
     if (port_ != 0) {
         watch_peer(ac_);
     }
 
-    if (probe_ == Probe::kOneOfTwo) {
-        user_.found_slots();
-    }
-
     state_ = State::kUp;
     up_since_ = ngx_current_msec;
     has_been_up_ = true;
-    ngx_add_timer(&timer_, kMaxSilenceMs);
+    sign_of_life_.watch();
 
     user_.connected();
 }
@@ -451,40 +217,6 @@ void RedisConnection::lost(redisAsyncContext *ac) noexcept
     go_down(Trouble::kUnreachable, reason_of(ac, has_been_up_));
 }
 
-/* Something without effect, which a user with the least rights may say. */
-void RedisConnection::break_silence() noexcept
-{
-    ngx_msec_t silence = ngx_current_msec - heard_at_;
-
-    if (awaits_sign_) {
-        replace("it does not reply");
-
-    } else if (silence < kMaxSilenceMs) {
-        ngx_add_timer(&timer_, kMaxSilenceMs - silence);
-
-    } else if (send_call_without_keys(&sign_command_)) {
-        awaits_sign_ = true;
-        /* as long as a check may stay unanswered */
-        ngx_add_timer(&timer_, 2 * settings_.timeout);
-
-    } else {
-        fail(Trouble::kLocal, "out of memory");
-    }
-}
-
-/* Whatever it says. */
-void RedisConnection::on_sign_of_life(RedisCommand *self,
-                                      redisReply *reply) noexcept
-{
-    RedisConnection *c = static_cast<SetupCommand *>(self)->connection;
-
-    if (reply != nullptr) {
-        c->awaits_sign_ = false;
-        c->stop_timer();
-        ngx_add_timer(&c->timer_, kMaxSilenceMs);
-    }
-}
-
 void RedisConnection::go_down(Trouble trouble, std::string_view reason) noexcept
 {
     if (state_ == State::kClosed) {
@@ -494,16 +226,15 @@ void RedisConnection::go_down(Trouble trouble, std::string_view reason) noexcept
     ngx_msec_t began = state_ == State::kUp ? 0 : began_;
 
     state_ = State::kDown;
-    stop_timer();
+    stop_timers();
 
     user_.disconnected(trouble, reason, began);
 }
 
-void RedisConnection::stop_timer() noexcept
+void RedisConnection::stop_timers() noexcept
 {
-    if (timer_.timer_set) {
-        ngx_del_timer(&timer_);
-    }
+    timer_.cancel();
+    sign_of_life_.stop();
 }
 
 void RedisConnection::drop_context() noexcept
@@ -558,7 +289,7 @@ void RedisConnection::on_reply(redisAsyncContext *ac, void *reply,
     auto *before = static_cast<RedisConnection *>(ac->data);
 
     if (before != nullptr && reply != nullptr) {
-        before->heard_at_ = ngx_current_msec;
+        before->sign_of_life_.heard();
     }
 
     command->on_reply(command, static_cast<redisReply *>(reply));
@@ -576,23 +307,14 @@ void RedisConnection::on_reply(redisAsyncContext *ac, void *reply,
     }
 }
 
-void RedisConnection::on_timer(ngx_event_t *ev) noexcept
+void RedisConnection::timed_out() noexcept
 {
-    auto *c = static_cast<RedisConnection *>(ev->data);
-
     /* the answer may be there, if the worker had no time to read it */
-    c->read_waiting_input();
+    read_waiting_input();
 
-    /* and it has changed what there is to wait for, perhaps */
-    if (c->ac_ == nullptr || c->timer_.timer_set) {
-        return;
-    }
-
-    if (c->state_ == State::kUp) {
-        c->break_silence();
-    } else {
-        c->fail(Trouble::kUnreachable,
-                reason_of_silence(c->ac_, c->has_been_up_));
+    /* and it may have ended the set-up, or begun another one */
+    if (ac_ != nullptr && state_ != State::kUp && !timer_.is_set()) {
+        fail(Trouble::kUnreachable, reason_of_silence(ac_, has_been_up_));
     }
 }
 

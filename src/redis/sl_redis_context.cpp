@@ -8,15 +8,15 @@ namespace sl {
 
 namespace {
 
-/* Replies have no more elements than an answer about kMaxLimits, and no more
- * arrays inside each other than that to ROLE. */
+/* No reply that is asked for has more elements than an answer about kMaxLimits
+ * limits, nor more arrays inside each other than the one to ROLE. */
 constexpr size_t kMaxElements = numbers_in_answer(kMaxLimits);
 constexpr int kMaxDepth = 3;
 
 /*
  * hiredis allocates whatever arrays a server announces, and 0.14 walks them
- * when freeing. Nothing that is asked for is answered with a large one. A
- * template, as 1.0 changed the type of the count.
+ * when freeing. Nothing that is asked for is answered with a large one. This is
+ * a template because hiredis 1.0 changed the type of the count.
  */
 redisReplyObjectFunctions *default_functions;
 
@@ -52,8 +52,7 @@ void limit_reply_size(redisAsyncContext *ac)
 void set_reason(OpenedContext *opened, Trouble trouble, const char *reason)
 {
     opened->trouble = trouble;
-    ngx_cpystrn(reinterpret_cast<u_char *>(opened->reason),
-                reinterpret_cast<u_char *>(const_cast<char *>(reason)),
+    ngx_cpystrn(bytes(opened->reason), str(reason).data,
                 sizeof(opened->reason));
 }
 
@@ -70,7 +69,7 @@ OpenedContext open_context(
     void (*on_shutdown)(redisAsyncContext *) noexcept) noexcept
 {
     OpenedContext opened{};
-    auto *host = reinterpret_cast<char *>(endpoint.host.data);
+    const char *host = chars(endpoint.host.data);
 
     errno = 0;
 
@@ -114,7 +113,7 @@ OpenedContext open_context(
 void watch_peer(redisAsyncContext *ac) noexcept
 {
     auto set = [ac](int level, int option, int value) {
-        /* without it the connection works as well, as long as it does */
+        /* if that fails the connection works all the same */
         (void)setsockopt(ac->c.fd, level, option, &value, sizeof(value));
     };
 
@@ -129,18 +128,38 @@ void watch_peer(redisAsyncContext *ac) noexcept
 #endif
 }
 
+bool send_words(redisAsyncContext *ac, redisCallbackFn *on_reply, void *data,
+                std::initializer_list<std::string_view> words) noexcept
+{
+    constexpr size_t kMaxWords = 3;
+
+    const char *argv[kMaxWords];
+    size_t argvlen[kMaxWords];
+    size_t argc = 0;
+
+    for (std::string_view word : words) {
+        argv[argc] = word.data();
+        argvlen[argc++] = word.size();
+    }
+
+    return redisAsyncCommandArgv(ac, on_reply, data, static_cast<int>(argc),
+                                 argv, argvlen)
+           == REDIS_OK;
+}
+
 std::string_view reason_of(const redisAsyncContext *ac,
                            bool has_answered) noexcept
 {
-    /* what create_small_array() makes of it */
+    /* so hiredis calls it, too, if create_small_array() refuses */
     if (ac->c.err == REDIS_ERR_OOM) {
         return "out of memory, or a reply unlike any that was asked for";
     }
 
     /*
-     * What a server with TLS makes of commands without. And of a certificate
-     * that it does not like: it says so before, but that is lost if it was
-     * quicker than the event that tells that the connection is open.
+     * So ends a connection without TLS to a server that expects it. And one
+     * with a certificate that the server does not like: it says so before, but
+     * that is lost if it was quicker than the event which tells that the
+     * connection is open.
      */
     if (!has_answered && is_reset(ac)) {
         return has_tls(ac) ? "connection reset before the first answer; does "
@@ -152,7 +171,8 @@ std::string_view reason_of(const redisAsyncContext *ac,
     return ac->c.err ? ac->c.errstr : "connection closed";
 }
 
-/* To a Redis without TLS a handshake is a command that has no end yet. */
+/* A Redis without TLS takes a handshake for a command that has no end yet, and
+ * waits for the rest. */
 std::string_view reason_of_silence(const redisAsyncContext *ac,
                                    bool has_answered) noexcept
 {

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <initializer_list>
+
 #include "redis/sl_redis_settings.h"
 
 extern "C" {
@@ -11,8 +13,9 @@ extern "C" {
 namespace sl {
 
 struct OpenedContext {
-    /* nullptr: it failed, because: */
+    /* nullptr: it failed, and the rest says why. */
     redisAsyncContext *ac;
+
     Trouble trouble;
     char reason[128];
 };
@@ -27,18 +30,23 @@ OpenedContext open_context(
     void (*on_shutdown)(redisAsyncContext *) noexcept) noexcept;
 
 /*
- * From now on it fails if its peer is silent for ten seconds, or leaves data
- * unacknowledged for that long, whether anything waits for it or not. Not for
- * unix sockets, nor while it connects.
+ * From now on the connection fails if its peer is silent for ten seconds, or
+ * leaves data unacknowledged for that long, whether anything waits for it or
+ * not. Not for unix sockets, nor while it connects.
  */
 void watch_peer(redisAsyncContext *ac) noexcept;
 
-/* Why hiredis gives a connection up; whether there was ever an answer, over it
- * or one before it. */
+/* Sends a command of at most three words. False: out of memory, or the context
+ * is about to end. */
+bool send_words(redisAsyncContext *ac, redisCallbackFn *on_reply, void *data,
+                std::initializer_list<std::string_view> words) noexcept;
+
+/* Why hiredis gives a connection up. `has_answered`: there was ever an answer,
+ * over this connection or one before it. */
 std::string_view reason_of(const redisAsyncContext *ac,
                            bool has_answered) noexcept;
 
-/* Why it is given up if nothing has come within connect_timeout. */
+/* Why a connection is given up if nothing has come within connect_timeout. */
 std::string_view reason_of_silence(const redisAsyncContext *ac,
                                    bool has_answered = false) noexcept;
 

@@ -11,8 +11,7 @@ void fail(LocatorUser &user, Trouble trouble, ngx_str_t name, const char *why)
     u_char text[512];
     u_char *end = ngx_snprintf(text, sizeof(text), "\"%V\": %s", &name, why);
 
-    user.not_located(trouble, {reinterpret_cast<char *>(text),
-                               static_cast<size_t>(end - text)});
+    user.not_located(trouble, view(text, end));
 }
 
 }  // namespace
@@ -29,6 +28,8 @@ NameLookup::~NameLookup()
 void NameLookup::start(const RedisEndpoint &endpoint,
                        LocatorUser &user) noexcept
 {
+    cancel();
+
     if (endpoint.port == 0 || is_numeric_address(view(endpoint.host))) {
         user.located(endpoint);
         return;
@@ -58,7 +59,7 @@ void NameLookup::start(const RedisEndpoint &endpoint,
     ctx->timeout = settings_.connect_timeout;
     ctx->cancelable = 1;
 
-    /* may have told the user already */
+    /* the user may have been told when this returns */
     if (ngx_resolve_name(ctx) != NGX_OK) {
         ctx_ = nullptr;
         fail(user, Trouble::kUnreachable, endpoint.host,
@@ -76,12 +77,16 @@ void NameLookup::cancel() noexcept
 
 void NameLookup::on_resolved(ngx_resolver_ctx_t *ctx) noexcept
 {
-    static_cast<NameLookup *>(ctx->data)->resolved();
+    static_cast<NameLookup *>(ctx->data)->resolved(ctx);
 }
 
-void NameLookup::resolved() noexcept
+void NameLookup::resolved(ngx_resolver_ctx_t *ctx) noexcept
 {
-    ngx_resolver_ctx_t *ctx = ctx_;
+    /* the answer to a question that is not the last one */
+    if (ctx != ctx_) {
+        ngx_resolve_name_done(ctx);
+        return;
+    }
 
     ctx_ = nullptr;
 

@@ -8,7 +8,7 @@ namespace sl {
 
 class LocatorUser {
   public:
-    /* An address in numbers, or a socket. It lives only during the call. */
+    /* An address in numbers, or a socket, that lives only during the call. */
     virtual void located(const RedisEndpoint &where) noexcept = 0;
     virtual void not_located(Trouble trouble,
                              std::string_view reason) noexcept = 0;
@@ -22,8 +22,8 @@ class RedisLocator {
     virtual ~RedisLocator() = default;
 
     /*
-     * Tells one of the two, once, soon or at once; within a time of its own.
-     * One look-up at a time.
+     * Tells the user one of the two, once: soon, within a time of its own, or
+     * before it returns. Looks for one user at a time.
      */
     virtual void locate(LocatorUser &user) noexcept = 0;
 
@@ -33,7 +33,7 @@ class RedisLocator {
 
 /*
  * Looks a name up, by nginx's resolver. hiredis would do it, too, but hold up
- * the worker for it: so it is only ever given numbers.
+ * the worker meanwhile: so hiredis is only ever given numbers.
  */
 class NameLookup {
   public:
@@ -44,27 +44,30 @@ class NameLookup {
     NameLookup &operator=(const NameLookup &) = delete;
 
     /*
-     * As RedisLocator::locate(). What is no name is told at once. A name must
-     * stay where it is until the user is told, and is put in lower case.
+     * As RedisLocator::locate(), and instead of a look-up that is under way. An
+     * endpoint that is no name is told at once. A name must stay where it is
+     * until the user is told, and is put in lower case.
      */
     void start(const RedisEndpoint &endpoint, LocatorUser &user) noexcept;
     void cancel() noexcept;
 
   private:
-    void resolved() noexcept;
+    void resolved(ngx_resolver_ctx_t *ctx) noexcept;
 
     static void on_resolved(ngx_resolver_ctx_t *ctx) noexcept;
 
     const RedisSettings &settings_;
     LocatorUser *user_;
     in_port_t port_;
-    ngx_resolver_ctx_t *ctx_; /* nullptr: nothing is being looked up */
 
-    /* Of several addresses they are tried in turn. */
+    /* nullptr: nothing is being looked up. */
+    ngx_resolver_ctx_t *ctx_;
+
+    /* Several addresses of a name are tried in turn. */
     ngx_uint_t turn_;
 };
 
-/* Servers that are known, in turn. */
+/* Names servers that are known, one after the other. */
 class FixedLocator final : public RedisLocator {
   public:
     FixedLocator(const RedisSettings &settings, const RedisEndpoint *endpoints,
@@ -89,7 +92,7 @@ class FixedLocator final : public RedisLocator {
     ngx_uint_t next_;
 };
 
-/* Whether it can be connected to without looking it up. */
+/* Whether a host can be connected to without looking it up. */
 bool is_numeric_address(std::string_view host) noexcept;
 
 }  // namespace sl

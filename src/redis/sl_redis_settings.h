@@ -8,19 +8,19 @@ namespace sl {
 
 /* Where a server listens. Strings are NUL-terminated, for hiredis. */
 struct RedisEndpoint {
-    /* An address in numbers, or a name to look up if there is a resolver. Of
-     * a unix socket the path. */
+    /* An address in numbers, or a name to look up if there is a resolver, or
+     * the path of a unix socket. */
     ngx_str_t host;
 
-    /* 0: it is a socket. */
+    /* 0: the host is a unix socket's path. */
     in_port_t port;
 
-    /* What Sentinels call it if that was looked up; empty: they name it by its
-     * address. */
+    /* The name by which Sentinels know it, if its address was looked up; empty:
+     * they say the address itself. */
     ngx_str_t name = ngx_null_string;
 };
 
-/* The longest that DNS has. */
+/* No name in DNS is longer. */
 constexpr size_t kMaxHostName = 255;
 
 enum class Topology {
@@ -33,19 +33,21 @@ enum class Topology {
 enum class Trouble {
     kNone,
     kLocal,       /* this worker has no means to connect */
-    kUnreachable, /* nobody there, or silence, or nonsense */
-    kUnavailable, /* it says that it cannot serve now */
-    kForbidden,   /* it says that we may not */
-    kElsewhere,   /* it says that another server has the keys */
+    kUnreachable, /* nobody is there, or nothing but silence or nonsense */
+    kUnavailable, /* the server says that it cannot serve now */
+    kForbidden,   /* the server says that we may not */
+    kElsewhere,   /* the server says that another one has the keys */
 };
 
 struct RedisLogin {
-    /* Empty: none. */
+    /* Empty: the default user. */
     ngx_str_t user;
+
+    /* Empty: no login is needed. */
     ngx_str_t password;
 };
 
-/* How to speak TLS; see sl_redis_tls.h. */
+/* What is needed to speak TLS; see sl_redis_tls.h. */
 struct RedisTls;
 
 struct RedisSettings {
@@ -55,13 +57,13 @@ struct RedisSettings {
     Topology topology;
 
     /*
-     * Addresses to try in turn: of the Redis; of its Sentinels; of some
-     * servers of its cluster.
+     * Addresses to try in turn: those of the Redis, or of its Sentinels, or of
+     * some servers of its cluster.
      */
     const RedisEndpoint *endpoints;
     ngx_uint_t endpoint_count;
 
-    /* For names; nullptr: none, and there are only numbers. */
+    /* Looks names up; nullptr: only addresses in numbers can be used. */
     ngx_resolver_t *resolver;
 
     /* nullptr: without TLS. */
@@ -78,13 +80,13 @@ struct RedisSettings {
     /* What the names of all keys begin with. */
     ngx_str_t prefix;
 
-    /* From asking to answer, for one check. */
+    /* How long a check may take, from asking to answer. */
     ngx_msec_t timeout;
 
-    /* From connect() to the end of set-up. */
+    /* How long a connection may take, from connect() to the end of set-up. */
     ngx_msec_t connect_timeout;
 
-    /* Per worker and server. */
+    /* How many connections a worker has to each server. */
     ngx_uint_t connections;
 };
 

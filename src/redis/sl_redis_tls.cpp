@@ -31,15 +31,15 @@ void free_ctx(void *ctx) noexcept
     SSL_CTX_free(static_cast<SSL_CTX *>(ctx));
 }
 
-/* OpenSSL would ask whoever sits at the terminal. */
+/* Without this OpenSSL would ask whoever sits at the terminal. */
 int no_passphrase(char *, int, int, void *) noexcept
 {
     return 0;
 }
 
 /*
- * What went wrong first is what matters: the rest of OpenSSL's list only says
- * that it went wrong there, too.
+ * The first error of OpenSSL's list is the one that matters: the others say
+ * only that what it kept from working did not work.
  */
 const char *openssl_reason(unsigned long error)
 {
@@ -95,14 +95,9 @@ bool find_file(ngx_conf_t *cf, const char *what, ngx_str_t *file)
     return true;
 }
 
-char *path(const ngx_str_t &file)
-{
-    return reinterpret_cast<char *>(file.data);
-}
-
 /*
- * Whether one of them can have signed a server's certificate, or is a server's
- * own: others would be trusted, and to no effect.
+ * Whether one of the trusted certificates can have signed a server's, or is a
+ * server's own: to trust others has no effect.
  */
 bool has_ca(SSL_CTX *ctx)
 {
@@ -137,7 +132,7 @@ bool set_ca(ngx_conf_t *cf, SSL_CTX *ctx, ngx_str_t file)
         return false;
     }
 
-    if (SSL_CTX_load_verify_locations(ctx, path(file), nullptr) != 1) {
+    if (SSL_CTX_load_verify_locations(ctx, chars(file.data), nullptr) != 1) {
         return refuse_file(cf, "tls_ca", file);
     }
 
@@ -163,12 +158,13 @@ bool set_own_certificate(ngx_conf_t *cf, SSL_CTX *ctx, ngx_str_t cert,
         return false;
     }
 
-    if (SSL_CTX_use_certificate_chain_file(ctx, path(cert)) != 1) {
+    if (SSL_CTX_use_certificate_chain_file(ctx, chars(cert.data)) != 1) {
         return refuse_file(cf, "tls_cert", cert);
     }
 
     /* also checks that the two belong together */
-    if (SSL_CTX_use_PrivateKey_file(ctx, path(key), SSL_FILETYPE_PEM) != 1) {
+    if (SSL_CTX_use_PrivateKey_file(ctx, chars(key.data), SSL_FILETYPE_PEM)
+        != 1) {
         return refuse_file(cf, "tls_key", key);
     }
 
@@ -197,9 +193,10 @@ SSL_CTX *create_ctx(ngx_conf_t *cf)
 
 /* ---- connections ---- */
 
-/* What is known of a context with TLS; hangs on its `privdata`. */
+/* What is known of a context with TLS; its `privdata` points here. */
 struct TlsSession {
-    SSL *ssl; /* hiredis's, and as long there as the context */
+    /* Belongs to hiredis, and lives as long as the context. */
+    SSL *ssl;
 
     /* Whose certificate is expected. */
     char name[256];
@@ -215,7 +212,7 @@ void free_session(void *session) noexcept
     delete static_cast<TlsSession *>(session);
 }
 
-/* What whoever knows no TLS makes of it, or what comes of that. */
+/* Whether the error is what comes of speaking TLS to a server that does not. */
 bool is_like_plain_text(unsigned long error)
 {
     switch (ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0) {
@@ -232,7 +229,7 @@ bool is_like_plain_text(unsigned long error)
 
 void set_error(redisContext *c, const char *format, ...)
 {
-    auto *text = reinterpret_cast<u_char *>(c->errstr);
+    u_char *text = bytes(c->errstr);
     va_list args;
 
     va_start(args, format);
@@ -253,7 +250,7 @@ void explain_verdict(redisContext *c, long verdict)
 
 /*
  * hiredis has set an error from errno, which says little of what OpenSSL found
- * wrong. Right after the failure, as only then OpenSSL knows.
+ * wrong. To be called right after the failure, as only then OpenSSL knows.
  */
 void explain(redisContext *c)
 {
@@ -292,12 +289,13 @@ void explain(redisContext *c)
     }
 }
 
-/* hiredis's own, and what stands in their place. */
+/* The functions of hiredis in whose place others stand. */
 const redisContextFuncs *hiredis_functions;
 
 /*
- * An error that others have left would be taken for one of this connection, and
- * nginx would complain of one that is left here.
+ * OpenSSL has one list of errors for all. One that others have left there would
+ * be taken for an error of this connection, and nginx would complain of one
+ * that this connection leaves.
  */
 template <typename Function>
 ssize_t call_openssl(redisContext *c, Function function)
@@ -340,14 +338,14 @@ void replace_functions(redisContext *c)
     c->funcs = &explaining;
 }
 
-/* Whom the server must prove to be. */
+/* Says whose certificate the server must have. */
 bool expect(TlsSession *session, const RedisTls &tls,
             const RedisEndpoint &endpoint)
 {
     const ngx_str_t &name = tls.name.len ? tls.name : endpoint.host;
     SSL *ssl = session->ssl;
 
-    ngx_cpystrn(reinterpret_cast<u_char *>(session->name), name.data,
+    ngx_cpystrn(bytes(session->name), name.data,
                 ngx_min(name.len + 1, sizeof(session->name)));
 
     if (is_numeric_address(session->name)) {

@@ -4,7 +4,7 @@
  * hiredis shakes hands, encrypts and decrypts; this sees to what it does not:
  * whether the certificate is that of the server that was to be reached, and an
  * error message that says what is wrong. Without hiredis's TLS library (see
- * ../../config) there is none, and read_tls() says so.
+ * ../../config) there is no TLS, and read_tls() says so.
  */
 
 #pragma once
@@ -17,9 +17,10 @@ extern "C" {
 
 namespace sl {
 
-/* What the configuration says about it. Empty: not given. */
+/* What the configuration says about TLS. Strings are empty where it says
+ * nothing. */
 struct TlsOptions {
-    /* How it asks for TLS, for messages. */
+    /* The words by which it asks for TLS, for messages. */
     const char *wanted_by;
 
     /* Certificates that are trusted; empty: those that the system trusts. */
@@ -39,8 +40,8 @@ struct TlsOptions {
 };
 
 /*
- * Reads and checks the files. Lives as long as the configuration; nullptr, with
- * a message, if it cannot be.
+ * Reads and checks the files. What is returned lives as long as the
+ * configuration; nullptr, with a message, if something is wrong.
  */
 const RedisTls *read_tls(ngx_conf_t *cf, const TlsOptions &options) noexcept;
 
@@ -54,10 +55,10 @@ bool start_tls(redisAsyncContext *ac, const RedisTls &tls,
 
 bool has_tls(const redisAsyncContext *ac) noexcept;
 
-/* Whether it still takes TLS to get to know each other. */
+/* Whether the handshake is not over yet. */
 bool is_shaking_hands(const redisAsyncContext *ac) noexcept;
 
-/* Whether there is input that the socket does not know of any more. */
+/* Whether there is input that has left the socket and waits in OpenSSL. */
 bool has_decrypted_input(const redisAsyncContext *ac) noexcept;
 
 /* The next byte of input, which stays there; false: there is none. */

@@ -2,12 +2,13 @@
 
 #include "redis/pure/sl_redis_error.h"
 #include "redis/sl_redis_adapter.h"
+#include "redis/sl_redis_login.h"
 
 namespace sl {
 
 namespace {
 
-/* What a Sentinel's error means: whether only a person can mend it. */
+/* Whether only a person can mend what a Sentinel says. */
 Trouble trouble_of(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ERROR
@@ -22,14 +23,11 @@ Trouble trouble_of(const redisReply *reply)
 SentinelLocator::SentinelLocator(const RedisSettings &settings,
                                  ngx_uint_t &first) noexcept
     : settings_(settings), lookup_(settings), has_answered_(false), named_(),
-      named_host_(), user_(nullptr), ac_(nullptr), timer_(), first_(first),
-      current_(0), failed_(0), reason_()
-{
-    timer_.cancelable = 1;
-    timer_.handler = on_timer;
-    timer_.data = this;
-    timer_.log = ngx_cycle->log;
-}
+      named_host_(), user_(nullptr), ac_(nullptr),
+      timer_(Wakeup::calling<&SentinelLocator::timed_out>(this,
+                                                          Wakeup::kCancelable)),
+      first_(first), current_(0), failed_(0)
+{}
 
 SentinelLocator::~SentinelLocator()
 {
@@ -52,7 +50,7 @@ void SentinelLocator::cancel() noexcept
     drop_context();
 }
 
-/* Once, however many connections find out. */
+/* Another one is chosen once, however many connections find out. */
 void SentinelLocator::distrust() noexcept
 {
     if (first_ == current_) {
@@ -69,17 +67,7 @@ void SentinelLocator::ask_next() noexcept
 void SentinelLocator::not_located(Trouble trouble,
                                   std::string_view reason) noexcept
 {
-    if (!has_answered_) {
-        try_another(trouble, reason);
-        return;
-    }
-
-    u_char text[512];
-    ngx_str_t why = str(reason);
-    u_char *end = ngx_snprintf(text, sizeof(text), "it names %V", &why);
-
-    try_another(trouble, {reinterpret_cast<char *>(text),
-                          static_cast<size_t>(end - text)});
+    try_another(trouble, has_answered_ ? "it names %V" : "%V", reason);
 }
 
 void SentinelLocator::located(const RedisEndpoint &where) noexcept
@@ -92,52 +80,39 @@ void SentinelLocator::ask(const RedisEndpoint &sentinel) noexcept
     OpenedContext opened = open_context(sentinel, settings_.tls, on_shutdown);
 
     if (opened.ac == nullptr) {
-        try_another(opened.trouble, opened.reason);
+        try_another(opened.trouble, "%V", opened.reason);
         return;
     }
 
     ac_ = opened.ac;
     ac_->data = this;
-    ngx_add_timer(&timer_, settings_.connect_timeout);
+    timer_.after(settings_.connect_timeout);
 
-    const RedisLogin &login = settings_.sentinel_login;
-    bool sent = true;
-
-    if (login.password.len != 0 && login.user.len != 0) {
-        sent = redisAsyncCommand(ac_, on_auth, nullptr, "AUTH %b %b",
-                                 login.user.data, login.user.len,
-                                 login.password.data, login.password.len)
-               == REDIS_OK;
-
-    } else if (login.password.len != 0) {
-        sent = redisAsyncCommand(ac_, on_auth, nullptr, "AUTH %b",
-                                 login.password.data, login.password.len)
-               == REDIS_OK;
-    }
-
-    if (!sent
-        || redisAsyncCommand(ac_, on_answer, nullptr,
-                             "SENTINEL get-master-addr-by-name %b",
-                             settings_.primary.data, settings_.primary.len)
-               != REDIS_OK)
+    if (!send_login(ac_, settings_.sentinel_login, on_auth, nullptr)
+        || !send_words(
+            ac_, on_answer, nullptr,
+            {"SENTINEL", "get-master-addr-by-name", view(settings_.primary)}))
     {
         drop_context();
-        try_another(Trouble::kLocal, "out of memory");
+        try_another(Trouble::kLocal, "%V", "out of memory");
     }
 }
 
-void SentinelLocator::try_another(Trouble trouble,
-                                  std::string_view reason) noexcept
+void SentinelLocator::try_another(Trouble trouble, const char *format,
+                                  std::string_view text) noexcept
 {
-    ngx_str_t why = str(reason);
+    char masked[512];
+    u_char reason[2 * sizeof(masked)];
     const RedisEndpoint &sentinel = settings_.endpoints[current_];
     ngx_str_t host = sentinel.host;
-    u_char *end = reinterpret_cast<u_char *>(reason_) + sizeof(reason_);
+    ngx_str_t shown =
+        str({masked, mask_passwords(text, settings_, masked, sizeof(masked))});
 
-    end = ngx_slprintf(reinterpret_cast<u_char *>(reason_), end,
-                       "Sentinel %V:%d: %V", &host,
-                       static_cast<int>(sentinel.port), &why);
+    u_char *end = reason + sizeof(reason);
+    u_char *at = ngx_slprintf(reason, end, "Sentinel %V:%d: ", &host,
+                              static_cast<int>(sentinel.port));
 
+    at = ngx_slprintf(at, end, format, &shown);
     current_ = (current_ + 1) % settings_.endpoint_count;
 
     if (++failed_ < settings_.endpoint_count) {
@@ -146,71 +121,65 @@ void SentinelLocator::try_another(Trouble trouble,
     }
 
     LocatorUser *user = user_;
+
     user_ = nullptr;
 
     if (user != nullptr) {
-        user->not_located(
-            trouble, {reason_, static_cast<size_t>(reinterpret_cast<char *>(end)
-                                                   - reason_)});
+        user->not_located(trouble, view(reason, at));
     }
 }
 
+/* The context goes in any case; the reply stays until its callback returns. */
 void SentinelLocator::answered(const redisReply *reply) noexcept
 {
-    char why[512];
-    u_char *why_end = nullptr;
-
-    auto fail = [&](const char *format, ngx_str_t text) {
-        auto *to = reinterpret_cast<u_char *>(why);
-        why_end = ngx_slprintf(to, to + sizeof(why), format, &text);
-    };
+    drop_context();
 
     if (reply->type == REDIS_REPLY_ERROR) {
-        fail("%V", str(text_of(reply)));
+        try_another(trouble_of(reply), "%V", text_of(reply));
 
     } else if (reply->type == REDIS_REPLY_NIL
                || (reply->type == REDIS_REPLY_ARRAY && reply->elements == 0))
     {
-        fail("it knows no primary named \"%V\"", settings_.primary);
+        try_another(Trouble::kUnreachable, "it knows no primary named \"%V\"",
+                    view(settings_.primary));
 
     } else if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2
                || reply->element[0]->type != REDIS_REPLY_STRING
                || reply->element[1]->type != REDIS_REPLY_STRING)
     {
-        fail("its answer is not that of a Sentinel%V", ngx_null_string);
+        try_another(Trouble::kUnreachable,
+                    "its answer is not that of a Sentinel%V", "");
 
-    } else {
-        std::string_view name = text_of(reply->element[0]);
-        std::string_view number = text_of(reply->element[1]);
-        ngx_int_t port = ngx_atoi(str(number).data, number.size());
+    } else if (read_address(text_of(reply->element[0]),
+                            text_of(reply->element[1]))) {
+        has_answered_ = true;
+        lookup_.start(named_, *this);
+    }
+}
 
-        if (name.empty() || name.size() > kMaxHostName) {
-            fail("it names \"%V\", which is neither an address nor a name",
-                 str(name));
+/* False: it is none, and another Sentinel is being asked. */
+bool SentinelLocator::read_address(std::string_view host,
+                                   std::string_view number) noexcept
+{
+    ngx_int_t port = ngx_atoi(str(number).data, number.size());
 
-        } else if (port < 1 || port > 65535) {
-            fail("it names port \"%V\", must be from 1 to 65535", str(number));
-
-        } else {
-            named_host_[name.copy(named_host_, kMaxHostName)] = '\0';
-            named_ = {str({named_host_, name.size()}),
-                      static_cast<in_port_t>(port)};
-        }
+    if (host.empty() || host.size() > kMaxHostName) {
+        try_another(Trouble::kUnreachable,
+                    "it names \"%V\", which is neither an address nor a name",
+                    host);
+        return false;
     }
 
-    Trouble trouble = trouble_of(reply);
-
-    drop_context();
-
-    if (why_end != nullptr) {
-        try_another(trouble,
-                    {why, static_cast<size_t>(reinterpret_cast<char *>(why_end)
-                                              - why)});
-        return;
+    if (port < 1 || port > 65535) {
+        try_another(Trouble::kUnreachable,
+                    "it names port \"%V\", must be from 1 to 65535", number);
+        return false;
     }
 
-    has_answered_ = true;
-    lookup_.start(named_, *this);
+    named_host_[host.copy(named_host_, kMaxHostName)] = '\0';
+    named_ = {str({named_host_, host.size()}), static_cast<in_port_t>(port)};
+
+    return true;
 }
 
 void SentinelLocator::found(const RedisEndpoint &primary) noexcept
@@ -231,9 +200,7 @@ void SentinelLocator::drop_context() noexcept
 {
     redisAsyncContext *ac = ac_;
 
-    if (timer_.timer_set) {
-        ngx_del_timer(&timer_);
-    }
+    timer_.cancel();
 
     if (ac != nullptr) {
         ac_ = nullptr;
@@ -242,9 +209,7 @@ void SentinelLocator::drop_context() noexcept
     }
 }
 
-/*
- * Its error is the one to tell of: those that follow are NOAUTH. A server that
- * does not know AUTH may repeat its arguments: not in the log.
+/* Of the errors that come the first one is told: those that follow are NOAUTH.
  */
 void SentinelLocator::on_auth(redisAsyncContext *ac, void *data,
                               void *) noexcept
@@ -254,11 +219,9 @@ void SentinelLocator::on_auth(redisAsyncContext *ac, void *data,
 
     if (locator != nullptr && reply != nullptr
         && reply->type == REDIS_REPLY_ERROR) {
-        std::string_view text = text_of(reply);
-
         locator->drop_context();
-        locator->try_another(Trouble::kForbidden,
-                             text.substr(0, text.find(", with args")));
+        locator->try_another(Trouble::kForbidden, "%V",
+                             refusal_of_login(reply));
     }
 }
 
@@ -280,7 +243,7 @@ void SentinelLocator::on_answer(redisAsyncContext *ac, void *data,
     locator->ac_ = nullptr;
     ac->data = nullptr;
     locator->drop_context();
-    locator->try_another(Trouble::kUnreachable, reason_of(ac, false));
+    locator->try_another(Trouble::kUnreachable, "%V", reason_of(ac, false));
 }
 
 void SentinelLocator::on_shutdown(redisAsyncContext *ac) noexcept
@@ -294,24 +257,22 @@ void SentinelLocator::on_shutdown(redisAsyncContext *ac) noexcept
     }
 }
 
-void SentinelLocator::on_timer(ngx_event_t *ev) noexcept
+void SentinelLocator::timed_out() noexcept
 {
-    auto *locator = static_cast<SentinelLocator *>(ev->data);
-
     /* the answer may be there, if the worker had no time to read it */
-    if (locator->ac_ != nullptr) {
-        read_waiting_input(locator->ac_);
+    if (ac_ != nullptr) {
+        read_waiting_input(ac_);
     }
 
-    /* done, or the next one is being asked */
-    if (locator->ac_ == nullptr || locator->timer_.timer_set) {
+    /* it was, or the next Sentinel is being asked */
+    if (ac_ == nullptr || timer_.is_set()) {
         return;
     }
 
-    std::string_view reason = reason_of_silence(locator->ac_);
+    std::string_view reason = reason_of_silence(ac_);
 
-    locator->drop_context();
-    locator->try_another(Trouble::kUnreachable, reason);
+    drop_context();
+    try_another(Trouble::kUnreachable, "%V", reason);
 }
 
 }  // namespace sl

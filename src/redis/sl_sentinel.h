@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "base/sl_wakeup.h"
 #include "redis/sl_redis_context.h"
 #include "redis/sl_redis_locator.h"
 
@@ -10,8 +11,9 @@ namespace sl {
 class SentinelLocator final : public RedisLocator, private LocatorUser {
   public:
     /*
-     * `first` is the one to begin with, for all locators of a worker: who looks
-     * whether the primary has moved asks the one that the others believe.
+     * `first` is the Sentinel to begin with, for all locators of a worker: the
+     * one that looks whether the primary has moved asks the Sentinel that the
+     * others believe.
      */
     SentinelLocator(const RedisSettings &settings, ngx_uint_t &first) noexcept;
     ~SentinelLocator() override;
@@ -19,8 +21,8 @@ class SentinelLocator final : public RedisLocator, private LocatorUser {
     void locate(LocatorUser &user) noexcept override;
     void cancel() noexcept override;
 
-    /* The server that was located is of no use: begin with another next time,
-     * as this one may be behind the times. */
+    /* The server that was located is of no use: the Sentinel that named it may
+     * be behind the times, and another one is asked first next time. */
     void distrust() noexcept;
 
   private:
@@ -29,20 +31,26 @@ class SentinelLocator final : public RedisLocator, private LocatorUser {
     void located(const RedisEndpoint &where) noexcept override;
     void not_located(Trouble trouble,
                      std::string_view reason) noexcept override;
-    void try_another(Trouble trouble, std::string_view reason) noexcept;
+
+    /* `format` says what is wrong, with %V for `text`, which anybody may have
+     * written. */
+    void try_another(Trouble trouble, const char *format,
+                     std::string_view text) noexcept;
+
     void answered(const redisReply *reply) noexcept;
+    bool read_address(std::string_view host, std::string_view number) noexcept;
     void found(const RedisEndpoint &primary) noexcept;
     void drop_context() noexcept;
+    void timed_out() noexcept;
 
     static void on_auth(redisAsyncContext *ac, void *reply, void *) noexcept;
     static void on_answer(redisAsyncContext *ac, void *reply, void *) noexcept;
     static void on_shutdown(redisAsyncContext *ac) noexcept;
-    static void on_timer(ngx_event_t *ev) noexcept;
 
     const RedisSettings &settings_;
 
-    /* Of the Sentinel that is to be asked; then of what it says, if that is a
-     * name: of a primary. */
+    /* Looks up the Sentinel that is to be asked; and then, once that has
+     * answered, the primary that it names. */
     NameLookup lookup_;
     bool has_answered_;
     RedisEndpoint named_;
@@ -50,16 +58,13 @@ class SentinelLocator final : public RedisLocator, private LocatorUser {
 
     LocatorUser *user_; /* nullptr: nobody wants to know */
     redisAsyncContext *ac_;
-    ngx_event_t timer_;
+    Wakeup timer_;
 
     ngx_uint_t &first_;
 
-    /* The one that is asked, and how many have been asked in vain before. */
+    /* The Sentinel that is asked, and how many were asked in vain before it. */
     ngx_uint_t current_;
     ngx_uint_t failed_;
-
-    /* What went wrong with the last one. */
-    char reason_[512];
 };
 
 }  // namespace sl

@@ -20,16 +20,16 @@ constexpr ngx_msec_t kWatchEveryMs = 5000;
 SingleRoutes::SingleRoutes(const RedisSettings &settings,
                            SharedBreakers &breakers, SharedSlots &slots,
                            StoreMetrics &metrics) noexcept
-    : settings_(settings), breakers_(breakers), slots_(slots),
-      metrics_(metrics),
+    : settings_(settings),
+      /* it is the only server that asks for a place, and keeps it */
+      breaker_(*breakers.of(view(settings.name),
+                            static_cast<int64_t>(ngx_current_msec))),
+      slots_(slots), metrics_(metrics),
       lanes_(new (std::nothrow) Lane[settings.connections]()), sentinel_(0),
-      watcher_(settings, sentinel_), watch_()
-{
-    watch_.cancelable = 1;
-    watch_.handler = on_watch;
-    watch_.data = this;
-    watch_.log = ngx_cycle->log;
-}
+      watcher_(settings, sentinel_),
+      next_watch_(
+          Wakeup::calling<&SingleRoutes::watch>(this, Wakeup::kCancelable))
+{}
 
 SingleRoutes::~SingleRoutes()
 {
@@ -49,10 +49,6 @@ RedisLocator *SingleRoutes::new_locator() noexcept
 
 void SingleRoutes::start() noexcept
 {
-    /* it is the only one, and keeps its place */
-    BreakerState *breaker = breakers_.of(
-        view(settings_.name), static_cast<int64_t>(ngx_current_msec));
-
     for (ngx_uint_t i = 0; lanes_ != nullptr && i < settings_.connections; i++)
     {
         Lane &lane = lanes_[i];
@@ -61,7 +57,7 @@ void SingleRoutes::start() noexcept
 
         if (lane.locator != nullptr) {
             lane.channel = new (std::nothrow)
-                RedisChannel(settings_, settings_.name, *lane.locator, *breaker,
+                RedisChannel(settings_, settings_.name, *lane.locator, breaker_,
                              metrics_, *this);
         }
 
@@ -78,10 +74,7 @@ void SingleRoutes::start() noexcept
 void SingleRoutes::stop() noexcept
 {
     watcher_.cancel();
-
-    if (watch_.timer_set) {
-        ngx_del_timer(&watch_);
-    }
+    next_watch_.cancel();
 
     for (ngx_uint_t i = 0; lanes_ != nullptr && i < settings_.connections; i++)
     {
@@ -123,8 +116,8 @@ void SingleRoutes::found_slots() noexcept
     }
 }
 
-/* There is nobody to send it to; but whether it is mended that slot will show.
- */
+/* There is nobody to send the call to. But the slot is remembered: probes about
+ * it will show whether that is mended. */
 bool SingleRoutes::redirect(RedisCall *, std::string_view error) noexcept
 {
     Redirection where;
@@ -150,8 +143,8 @@ bool SingleRoutes::probe_key(const RedisChannel &, RedisKey *key) const noexcept
     return true;
 }
 
-/* As long as the first one, so that whatever stands before them, their slots
- * differ. */
+/* The key is as long as the first one, so that whatever stands before them,
+ * their slots differ. */
 bool SingleRoutes::other_probe_key(RedisKey *key) const noexcept
 {
     *key = redis_key(view(settings_.prefix), "", "other", KeyStyle::kPlain);
@@ -159,20 +152,18 @@ bool SingleRoutes::other_probe_key(RedisKey *key) const noexcept
     return !needs_one_slot();
 }
 
-/* ---- where Sentinels say it is ---- */
+/* ---- a primary that Sentinels watch over ---- */
 
 void SingleRoutes::watch_later() noexcept
 {
-    ngx_add_timer(&watch_, kWatchEveryMs
-                               + static_cast<ngx_msec_t>(ngx_random())
-                                     % (kWatchEveryMs / 4));
+    next_watch_.after(kWatchEveryMs
+                      + static_cast<ngx_msec_t>(ngx_random())
+                            % (kWatchEveryMs / 4));
 }
 
-void SingleRoutes::on_watch(ngx_event_t *ev) noexcept
+void SingleRoutes::watch() noexcept
 {
-    auto *routes = static_cast<SingleRoutes *>(ev->data);
-
-    routes->watcher_.locate(*routes);
+    watcher_.locate(*this);
 }
 
 void SingleRoutes::located(const RedisEndpoint &where) noexcept
@@ -196,7 +187,7 @@ void SingleRoutes::located(const RedisEndpoint &where) noexcept
     }
 }
 
-/* As long as the connection works that is no reason to leave it. */
+/* That no Sentinel answers is no reason to leave a connection that works. */
 void SingleRoutes::not_located(Trouble, std::string_view) noexcept
 {
     watch_later();

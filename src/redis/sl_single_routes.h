@@ -1,7 +1,9 @@
-/* One server: it has all keys. Sentinels may know where it is. */
+/* The channels to a single server, which has all keys. Sentinels may know where
+ * it is. */
 
 #pragma once
 
+#include "base/sl_wakeup.h"
 #include "redis/sl_redis_routes.h"
 #include "redis/sl_sentinel.h"
 
@@ -12,10 +14,10 @@ namespace sl {
  * the only one, but has slots: as one of a cluster, or a proxy before several.
  */
 struct SharedSlots {
-    /* It refuses calls about keys of different slots. */
+    /* The server refuses calls about keys of different slots. */
     std::atomic<bool> are_there;
 
-    /* One that another server has, and 1 more; 0: none is known. */
+    /* A slot that another server has, and 1 more; 0: none is known. */
     std::atomic<unsigned> elsewhere;
 };
 
@@ -46,22 +48,21 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
     void channel_down(RedisChannel &channel) noexcept override;
 
   private:
-    /* A connection needs a locator of its own. */
+    /* Each channel has a locator of its own. */
     struct Lane {
         RedisLocator *locator;
         RedisChannel *channel;
     };
 
     RedisLocator *new_locator() noexcept;
+    void watch() noexcept;
     void watch_later() noexcept;
     void located(const RedisEndpoint &where) noexcept override;
     void not_located(Trouble trouble,
                      std::string_view reason) noexcept override;
 
-    static void on_watch(ngx_event_t *ev) noexcept;
-
     const RedisSettings &settings_;
-    SharedBreakers &breakers_;
+    Breaker breaker_;
     SharedSlots &slots_;
     StoreMetrics &metrics_;
     Lane *lanes_;
@@ -71,7 +72,7 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
 
     /* Asks Sentinels now and then whether the primary is another one. */
     SentinelLocator watcher_;
-    ngx_event_t watch_;
+    Wakeup next_watch_;
 };
 
 }  // namespace sl

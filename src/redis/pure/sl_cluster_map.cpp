@@ -9,7 +9,7 @@ namespace {
 
 constexpr auto npos = std::string_view::npos;
 
-/* Takes what stands before the next `end`, or all of it. */
+/* Takes what stands before the next `end`, or all if there is none. */
 std::string_view take(std::string_view *text, char end)
 {
     size_t size = text->find(end);
@@ -55,7 +55,7 @@ bool parse_cluster_address(std::string_view text, ClusterAddress *to) noexcept
     to->host = text.substr(0, colon);
     to->port = static_cast<uint16_t>(port);
 
-    /* an endpoint that the server itself does not know */
+    /* so writes a server that does not know where it is itself */
     if (to->host == "?") {
         to->host = {};
     }
@@ -74,7 +74,8 @@ bool parse_redirection(std::string_view error, Redirection *to) noexcept
            && parse_cluster_address(error, &to->to);
 }
 
-/* id host:port@bus[,name] flags primary ping pong epoch state slots... */
+/* A line is: id host:port@bus[,name] flags primary ping pong epoch state slots
+ */
 bool next_primary(std::string_view *text, ClusterPrimary *to) noexcept
 {
     while (!text->empty()) {

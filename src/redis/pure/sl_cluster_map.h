@@ -8,34 +8,35 @@
 
 namespace sl {
 
-/* An address as servers write it: host:port, also of IPv6. */
+/* An address as servers write it: host:port, without brackets around an IPv6
+ * address. */
 struct ClusterAddress {
-    /* Empty: that of the server which says so. */
+    /* Empty: the host of the server which says so. */
     std::string_view host;
     uint16_t port;
 };
 
-/* False if there is none in it. */
+/* False if the text is no address. */
 bool parse_cluster_address(std::string_view text, ClusterAddress *to) noexcept;
 
-/* "MOVED 3999 127.0.0.1:6381", or ASK. */
+/* What "MOVED 3999 127.0.0.1:6381" says, or the same with ASK. */
 struct Redirection {
     bool is_ask;
     unsigned slot;
     ClusterAddress to;
 };
 
-/* False if it is neither. */
+/* False if the error is neither. */
 bool parse_redirection(std::string_view error, Redirection *to) noexcept;
 
 /* A primary, in the answer to CLUSTER NODES. */
 struct ClusterPrimary {
     ClusterAddress address;
 
-    /* Empty if it has none. */
+    /* The name that it announces; empty: none. */
     std::string_view host_name;
 
-    /* The ranges that are its own, to be read with next_slots(). */
+    /* The ranges of slots that it has, to be read with next_slots(). */
     std::string_view slots;
 };
 

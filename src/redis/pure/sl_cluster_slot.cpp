@@ -51,8 +51,8 @@ unsigned cluster_slot(std::string_view key) noexcept
 }
 
 /*
- * '@' and the letters up to 'O' differ in four bits. Of four of them a CRC,
- * being linear, makes every slot equally often.
+ * '@' and the letters up to 'O' differ in four bits. A CRC is linear: over all
+ * words of four such characters it comes to every slot equally often.
  */
 SlotTag tag_of_slot(unsigned slot) noexcept
 {

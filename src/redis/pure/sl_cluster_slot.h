@@ -8,10 +8,11 @@ namespace sl {
 
 constexpr unsigned kClusterSlots = 16384;
 
-/* Of what stands between the first braces, if anything does. */
+/* The slot of what stands between the first braces, if anything does, and else
+ * of the whole key. */
 unsigned cluster_slot(std::string_view key) noexcept;
 
-/* Whatever key has it in braces is in a certain slot. */
+/* A text that, in the braces of a key, puts the key into a certain slot. */
 struct SlotTag {
     char text[4];
 

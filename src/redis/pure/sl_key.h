@@ -37,8 +37,9 @@ struct RedisKey {
 };
 
 /*
- * As a zone's name: a brace would choose the slot in a cluster, a ':' look like
- * another prefix and a zone, and a '*' or '?' mean something else in an ACL.
+ * What holds for a zone's name holds for a prefix: a brace would choose the
+ * slot in a cluster, a ':' would look like the end of the prefix, and a '*' or
+ * '?' would mean something else in an ACL.
  */
 bool is_key_prefix(std::string_view text) noexcept;
 

@@ -16,17 +16,17 @@ enum class RedisError {
     /* Another server of the cluster has the key, or will have it soon. */
     kElsewhere,
 
-    /* Its keys are in different slots, and this server has slots: several calls
-     * can do what this one cannot. */
+    /* The keys of the call are in different slots, and this server has slots:
+     * several calls can do what this one cannot. */
     kCrossSlot,
 
     /* Redis cannot serve anyone now: leave it alone and try again soon. */
     kUnavailable,
 
-    /* Wrong password or missing rights: only a person can mend it. */
+    /* A wrong password or missing rights: only a person can mend that. */
     kForbidden,
 
-    /* This one call went wrong; the next may not. */
+    /* Something is wrong with this one call; the next may do well. */
     kThisCall,
 };
 

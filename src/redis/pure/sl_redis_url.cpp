@@ -35,7 +35,7 @@ bool starts_with(std::string_view text, std::string_view start)
     return text.substr(0, start.size()) == start;
 }
 
-/* What stands before the next '/', which goes, too. */
+/* Takes what stands before the next '/', and the '/', too. */
 std::string_view take_part(std::string_view *text)
 {
     size_t slash = text->find('/');
@@ -44,6 +44,19 @@ std::string_view take_part(std::string_view *text)
     text->remove_prefix(slash == npos ? text->size() : slash + 1);
 
     return part;
+}
+
+const char *parse_socket(std::string_view path, RedisUrl *url)
+{
+    url->scheme = RedisScheme::kUnix;
+    url->socket = path;
+
+    /* unix:///path is a path; what stands in unix://here/path is not */
+    bool has_host = starts_with(path, "//") && !starts_with(path, "///");
+
+    return path.empty() || has_host
+               ? "must be unix: and a path, as in unix:/run/redis.sock"
+               : nullptr;
 }
 
 }  // namespace
@@ -73,16 +86,7 @@ const char *parse_redis_url(std::string_view text, RedisUrl *url) noexcept
     *url = RedisUrl{};
 
     if (starts_with(text, kUnix)) {
-        url->scheme = RedisScheme::kUnix;
-        url->socket = text.substr(kUnix.size());
-
-        /* unix:///path is a path; what stands in unix://here/path is not */
-        bool has_host =
-            starts_with(url->socket, "//") && !starts_with(url->socket, "///");
-
-        return url->socket.empty() || has_host
-                   ? "must be unix: and a path, as in unix:/run/redis.sock"
-                   : nullptr;
+        return parse_socket(text.substr(kUnix.size()), url);
     }
 
     const Scheme *scheme = std::find_if(
@@ -99,8 +103,9 @@ const char *parse_redis_url(std::string_view text, RedisUrl *url) noexcept
 
     std::string_view rest = text.substr(scheme->start.size());
     /*
-     * The last '@', wherever it is: neither host nor database can contain one,
-     * and a password with a raw '/' or '@' is still taken for what it is.
+     * The last '@' ends the password, wherever it is: neither host nor database
+     * can contain one, and a password with a raw '/' or '@' is still taken for
+     * what it is.
      */
     size_t at = rest.rfind('@');
 

@@ -37,7 +37,7 @@ struct RedisUrl {
     std::string_view password;
     std::string_view db;
 
-    /* It asks for TLS. */
+    /* The scheme asks for TLS. */
     bool has_tls;
 };
 

@@ -1,10 +1,12 @@
 #include "redis/pure/sl_shared_breakers.h"
 
+#include <algorithm>
+
 namespace sl {
 
 namespace {
 
-/* FNV-1a. Never 0. */
+/* FNV-1a, but never 0. */
 uint32_t hash_of(std::string_view server)
 {
     uint32_t hash = 0x811c9dc5;
@@ -21,10 +23,16 @@ uint64_t make_owner(uint32_t hash, uint32_t now_s)
     return uint64_t{hash} << 32 | now_s;
 }
 
-/* Of a place that is nobody's the longest there is. */
-uint32_t idle_for(uint64_t owner, uint32_t now_s)
+/*
+ * How long nobody has asked for a place; the longest there is if it has never
+ * been anybody's. The clock of whoever asked last may be ahead of this one:
+ * each worker reads it once in a turn of its event loop.
+ */
+int64_t idle_for(uint64_t owner, uint32_t now_s)
 {
-    return owner == 0 ? UINT32_MAX : now_s - static_cast<uint32_t>(owner);
+    auto since = static_cast<int32_t>(now_s - static_cast<uint32_t>(owner));
+
+    return owner == 0 ? INT64_MAX : std::max(since, 0);
 }
 
 }  // namespace
@@ -35,12 +43,12 @@ BreakerState *SharedBreakers::of(std::string_view server,
     uint32_t hash = hash_of(server);
     auto now_s = static_cast<uint32_t>(now_ms / 1000);
 
-    /* who loses a place to another worker looks again: perhaps it took it for
-     * the same server */
+    /* A worker that loses a place to another one looks again: perhaps that one
+     * took it for the same server. */
     for (size_t tries = 0; tries < kPlaces; tries++) {
         Place *idlest = nullptr;
         uint64_t its_owner = 0;
-        uint32_t longest = kIdleMs / 1000 - 1;
+        int64_t longest = kIdleMs / 1000 - 1;
 
         for (size_t i = 0; i < kPlaces; i++) {
             Place &place = places_[(hash + i) % kPlaces];

@@ -18,27 +18,28 @@ class SharedBreakers {
     static constexpr size_t kPlaces = 64;
 
     /*
-     * Who has not asked for so long has no use for it any more, or was killed.
-     * Long, as whoever is held up for longer would share it with another.
+     * A place that no worker has asked for in so long is of no use to any of
+     * them: they have forgotten the server, or were killed. The time is long,
+     * as a worker that is held up for longer finds another server there.
      */
     static constexpr int64_t kIdleMs = 10 * 60 * 1000;
 
     /*
-     * `server` is its name: the same place for the same name, for all workers.
-     * Whoever has it goes on asking for it, so as to keep it. nullptr if all
-     * places are in use.
+     * The place of the server of this name, the same for all workers. Whoever
+     * uses it goes on asking for it, so as to keep it, and uses what is
+     * returned from then on. nullptr: all places are in use.
      */
     BreakerState *of(std::string_view server, int64_t now_ms) noexcept;
 
     unsigned open_count() const noexcept;
 
-    /* As Store::next_outage(). */
+    /* See Store::next_outage(). */
     bool next_outage(size_t *place, int64_t now_ms, Outage *outage) noexcept;
 
   private:
     struct Place {
-        /* Whose it is and when it was asked for last, in one, so that it is
-         * taken at once; 0: nobody's. */
+        /* The server's hash, and when the place was asked for last: one number,
+         * so that a place is taken in one step. 0: it is nobody's. */
         std::atomic<uint64_t> owner;
         BreakerState state;
     };

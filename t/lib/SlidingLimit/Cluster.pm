@@ -31,12 +31,12 @@ our @EXPORT_OK = qw(start_cluster start_cluster_node slot);
 
 use constant SLOTS => 16384;
 
-# A node that is alone so far. bind => '::1' if that is where it is to be.
+# A node that is alone so far. bind => '::1' and port => N if that is where it is to be.
 sub start_cluster_node {
     my (%with) = @_;
     my $host = $with{bind} || '127.0.0.1';
 
-    return start_redis(cli_args => ['-h', $host], args => ['--bind', $host, '--cluster-enabled', 'yes',
+    return start_redis(port => $with{port}, cli_args => ['-h', $host], args => ['--bind', $host, '--cluster-enabled', 'yes',
         '--cluster-node-timeout', 1000, '--cluster-config-file', 'nodes.conf',
         '--cluster-port', free_port(), @{ $with{args} || [] }]);
 }

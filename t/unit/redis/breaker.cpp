@@ -30,7 +30,8 @@ void open(Breaker breaker, int64_t now)
     assert_true(breaker.failed_for_all(now, 0, 0));
 }
 
-/* Whether the last of so many failures does; one a millisecond, until now. */
+/* Whether the last of so many failures opens it. One comes each millisecond,
+ * until now. */
 bool opens(Breaker breaker, int64_t now, unsigned failures)
 {
     for (unsigned i = failures - 1; i > 0; i--) {
@@ -40,7 +41,7 @@ bool opens(Breaker breaker, int64_t now, unsigned failures)
     return breaker.failed(now, 0);
 }
 
-/* Waits until it may be probed. */
+/* Waits until the server may be probed. */
 Ticket wait_for_probe(Breaker breaker, int64_t *now)
 {
     for (int64_t i = 0; i < 100000; i++) {
@@ -58,7 +59,7 @@ Ticket wait_for_probe(Breaker breaker, int64_t *now)
     return 0;
 }
 
-/* How long it is not to be probed. */
+/* How long the server is not to be probed. */
 int64_t delay_from(Breaker breaker, int64_t now)
 {
     int64_t then = now;
@@ -68,7 +69,8 @@ int64_t delay_from(Breaker breaker, int64_t now)
     return then - now;
 }
 
-/* It is open: such delays come before probes that all fail, from now on. */
+/* The breaker is open: such delays come before probes that all fail, from now
+ * on. */
 void assert_delays(Breaker breaker, int64_t *now,
                    std::initializer_list<int64_t> expected)
 {
@@ -81,7 +83,7 @@ void assert_delays(Breaker breaker, int64_t *now,
     }
 }
 
-/* Probed as soon as possible, and the store is there again. */
+/* The server is probed as soon as possible, and is there again. */
 void close(Breaker breaker, int64_t *now)
 {
     Ticket ticket = wait_for_probe(breaker, now);
@@ -194,7 +196,7 @@ void others_may_be_connected(void **)
     assert_false(s.breaker.is_connected_elsewhere(63));
 }
 
-/* As many as nginx can have. */
+/* There are as many workers as nginx can have. */
 void a_thousand_workers_are_told_apart(void **)
 {
     Shared s;
@@ -205,7 +207,7 @@ void a_thousand_workers_are_told_apart(void **)
         assert_true(s.breaker.is_connected_elsewhere(0));
         assert_true(s.breaker.is_connected_elsewhere((worker + 64) % 1024));
 
-        /* that another one is not does not touch it */
+        /* a worker that has none leaves the others alone */
         s.breaker.set_connected((worker + 64) % 1024, false);
         assert_true(s.breaker.is_connected_elsewhere(0));
 
@@ -222,7 +224,7 @@ void the_second_who_opens_it_is_told_so(void **)
     assert_false(s.breaker.failed_for_all(kStart + 1, 10000, 0));
     assert_false(opens(s.breaker, kStart + 2, 5));
 
-    /* as the first one wanted it */
+    /* the delay is that of the first one */
     assert_int_equal(delay_from(s.breaker, kStart), 100);
     assert_int_equal(s.breaker.open_for(kStart + 100), 100);
 }
@@ -702,7 +704,7 @@ void failures_are_forgotten_when_it_closes(void **)
 
     assert_true(opens(s.breaker, now, 5));
 
-    /* of those who had asked before it opened */
+    /* failures of those who had asked before it opened */
     for (int64_t i = 1; i <= 10; i++) {
         assert_false(s.breaker.failed(now + i, 0));
     }
@@ -790,8 +792,8 @@ void stores_have_nothing_to_do_with_each_other(void **)
 }
 
 /*
- * Calls it in so many threads, which wait for each other before every step of a
- * round. Fewer rounds on a busy machine; tells how many.
+ * Calls a function in so many threads, which wait for each other before every
+ * step of a round. There are fewer rounds on a busy machine; tells how many.
  */
 template <typename Work>
 unsigned run_in_step(unsigned threads, unsigned rounds, unsigned steps,
@@ -952,7 +954,7 @@ void one_who_comes_back_late_closes_it_or_is_replaced(void **)
     }
 }
 
-/* Without waiting for each other: so they meet in all places. */
+/* The threads do not wait for each other: so they meet in all places. */
 void threads_that_run_freely_never_open_or_probe_it_together(void **)
 {
     constexpr unsigned kThreads = 4;

@@ -54,7 +54,7 @@ void every_slot_has_a_tag(void **)
     }
 }
 
-/* What a connection is tried with. */
+/* The keys that a connection is tried with. */
 void whatever_the_prefix_these_two_are_in_different_slots(void **)
 {
     for (int i = 0; i < 100000; i++) {

@@ -90,6 +90,46 @@ void the_one_that_was_idle_for_longest_goes_first(void **)
     assert_ptr_equal(breakers->of("one more", kStart + 2 * kIdle), idlest);
 }
 
+/* Each worker has a clock that may be a moment behind those of others. */
+void a_clock_that_is_behind_takes_nobody_s_place(void **)
+{
+    for (size_t i = 0; i < 1000; i++) {
+        auto breakers = std::make_unique<SharedBreakers>();
+        BreakerState *first = breakers->of(server(i), kStart);
+
+        assert_ptr_not_equal(breakers->of(server(i + 1), kStart - 1), first);
+        assert_ptr_equal(breakers->of(server(i), kStart), first);
+    }
+
+    auto breakers = std::make_unique<SharedBreakers>();
+
+    fill(breakers.get(), kStart);
+    assert_null(breakers->of("one more", kStart - 1));
+    assert_null(breakers->of("one more", kStart - 10000));
+    assert_non_null(breakers->of(server(0), kStart - 1));
+}
+
+void who_has_lost_a_place_is_told_of_another(void **)
+{
+    auto breakers = std::make_unique<SharedBreakers>();
+    int64_t late = kStart + kIdle;
+    Breaker breaker(*breakers->of(server(0), kStart));
+
+    /* the worker is held up while many other servers come, and one takes it */
+    for (size_t i = 0; i < SharedBreakers::kPlaces - 1; i++) {
+        assert_non_null(breakers->of("of others " + server(i), late));
+    }
+
+    BreakerState *again = breakers->of(server(0), late);
+
+    assert_non_null(again);
+    breaker.move_to(*again);
+    assert_false(breaker.move_to(*again));
+    assert_true(breaker.failed_for_all(late, 0, 0));
+    assert_int_equal(breakers->open_count(), 1);
+    assert_int_not_equal(again->next_probe.load(), 0);
+}
+
 void what_was_known_of_the_other_is_forgotten(void **)
 {
     auto breakers = std::make_unique<SharedBreakers>();
@@ -171,6 +211,8 @@ int main()
         cmocka_unit_test(one_too_many_has_none),
         cmocka_unit_test(a_place_that_nobody_asks_for_is_given_to_another),
         cmocka_unit_test(the_one_that_was_idle_for_longest_goes_first),
+        cmocka_unit_test(a_clock_that_is_behind_takes_nobody_s_place),
+        cmocka_unit_test(who_has_lost_a_place_is_told_of_another),
         cmocka_unit_test(what_was_known_of_the_other_is_forgotten),
         cmocka_unit_test(servers_can_come_and_go_for_ever),
         cmocka_unit_test(workers_agree_on_places),

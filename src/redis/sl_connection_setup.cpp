@@ -1,0 +1,201 @@
+#include "redis/sl_connection_setup.h"
+
+#include "redis/pure/sl_redis_error.h"
+#include "redis/sl_redis_connection.h"
+#include "redis/sl_redis_login.h"
+#include "redis/sl_redis_probe.h"
+
+namespace sl {
+
+ConnectionSetup::ConnectionSetup(const RedisSettings &settings,
+                                 RedisConnection &connection,
+                                 RedisUser &user) noexcept
+    : settings_(settings), connection_(connection), user_(user),
+      probe_(Probe::kNoKey), script_loading_(false), command_{{on_reply}, this},
+      login_command_{{on_login}, this}, role_command_{{on_role}, this},
+      script_command_{{on_script}, this}, probe_command_{{on_probe}, this}
+{}
+
+bool ConnectionSetup::start() noexcept
+{
+    return connection_.send_login(&login_command_) && send_select()
+           && (settings_.topology != Topology::kSentinel
+               || connection_.send(&role_command_, {"ROLE"}))
+           && send_script() && send_probe(first_probe());
+}
+
+bool ConnectionSetup::send_select() noexcept
+{
+    u_char db[NGX_INT_T_LEN];
+    u_char *end = ngx_sprintf(db, "%ui", settings_.db);
+
+    return settings_.db == 0
+           || connection_.send(&command_, {"SELECT", view(db, end)});
+}
+
+bool ConnectionSetup::send_script() noexcept
+{
+    if (!script_loading_) {
+        script_loading_ = connection_.send(&script_command_,
+                                           {"SCRIPT", "LOAD", script_text()});
+    }
+
+    return script_loading_;
+}
+
+bool ConnectionSetup::send_asking() noexcept
+{
+    return connection_.send(&command_, {"ASKING"});
+}
+
+ConnectionSetup::Probe ConnectionSetup::first_probe() const noexcept
+{
+    RedisKey key;
+
+    if (!user_.probe_key(&key)) {
+        return Probe::kNoKey;
+    }
+
+    return user_.other_probe_key(&key) ? Probe::kTwoKeys : Probe::kOneKey;
+}
+
+bool ConnectionSetup::send_probe(Probe probe) noexcept
+{
+    bool is_about_two =
+        probe == Probe::kTwoKeys || probe == Probe::kTwoKeysAgain;
+    RedisKey keys[ProbeCommand::kMaxKeys];
+    size_t count = 0;
+
+    count += probe != Probe::kNoKey && user_.probe_key(&keys[0]);
+    count += is_about_two && user_.other_probe_key(&keys[1]);
+    probe_ = probe;
+
+    ProbeCommand command(keys, count);
+
+    return connection_.send(&probe_command_, command.text(), command.size());
+}
+
+/* ---- replies ---- */
+
+void ConnectionSetup::on_reply(RedisCommand *self, redisReply *reply) noexcept
+{
+    if (reply != nullptr && reply->type == REDIS_REPLY_ERROR) {
+        static_cast<SetupCommand *>(self)->setup->refused(text_of(reply));
+    }
+}
+
+void ConnectionSetup::refused(std::string_view error) noexcept
+{
+    constexpr std::string_view kCrowded = "ERR max number of clients";
+
+    RedisError kind = classify_redis_error(error);
+
+    if (kind == RedisError::kElsewhere) {
+        connection_.fail(Trouble::kElsewhere, error);
+        return;
+    }
+
+    /* whatever else Redis says no to here, waiting does not mend it */
+    bool unavailable = kind == RedisError::kUnavailable
+                       || error.substr(0, kCrowded.size()) == kCrowded;
+
+    connection_.fail(unavailable ? Trouble::kUnavailable : Trouble::kForbidden,
+                     error);
+}
+
+void ConnectionSetup::on_login(RedisCommand *self, redisReply *reply) noexcept
+{
+    if (reply != nullptr && reply->type == REDIS_REPLY_ERROR) {
+        static_cast<SetupCommand *>(self)->setup->refused(
+            refusal_of_login(reply));
+    }
+}
+
+void ConnectionSetup::on_script(RedisCommand *self, redisReply *reply) noexcept
+{
+    static_cast<SetupCommand *>(self)->setup->script_loading_ = false;
+
+    on_reply(self, reply);
+}
+
+/* Sentinels may be behind the times. */
+void ConnectionSetup::on_role(RedisCommand *self, redisReply *reply) noexcept
+{
+    if (reply != nullptr && reply->type == REDIS_REPLY_ARRAY
+        && reply->elements > 0 && reply->element[0]->type == REDIS_REPLY_STRING
+        && text_of(reply->element[0]) != "master")
+    {
+        static_cast<SetupCommand *>(self)->setup->connection_.fail(
+            Trouble::kUnavailable,
+            "Sentinel names a server that is not the primary");
+        return;
+    }
+
+    on_reply(self, reply);
+}
+
+void ConnectionSetup::on_probe(RedisCommand *self, redisReply *reply) noexcept
+{
+    ConnectionSetup *setup = static_cast<SetupCommand *>(self)->setup;
+
+    if (reply == nullptr) {
+        return;
+    }
+
+    if (reply->type == REDIS_REPLY_ERROR) {
+        setup->probe_refused(text_of(reply));
+        return;
+    }
+
+    if (reply->type != REDIS_REPLY_ARRAY) {
+        setup->connection_.fail(Trouble::kUnreachable,
+                                "its answers are not those of a Redis");
+        return;
+    }
+
+    if (setup->probe_ == Probe::kOneOfTwo) {
+        setup->user_.found_slots();
+    }
+
+    setup->connection_.set_up();
+}
+
+/*
+ * Perhaps only because the call was about two keys, for which proxies have
+ * words of their own. But an error that is not about slots may have any cause:
+ * so it has to come twice.
+ */
+void ConnectionSetup::probe_refused(std::string_view error) noexcept
+{
+    RedisError kind = classify_redis_error(error);
+    bool is_about_call = kind == RedisError::kThisCall;
+    bool is_about_slots = kind == RedisError::kCrossSlot;
+    Probe next;
+
+    if (probe_ == Probe::kTwoKeys && is_about_call) {
+        next = Probe::kTwoKeysAgain;
+
+    } else if ((probe_ == Probe::kTwoKeys && is_about_slots)
+               || (probe_ == Probe::kTwoKeysAgain
+                   && (is_about_call || is_about_slots)))
+    {
+        next = Probe::kOneOfTwo;
+
+    } else if (kind == RedisError::kElsewhere
+               && settings_.topology == Topology::kCluster)
+    {
+        /* what is known of a cluster's slots may be out of date */
+        connection_.set_up();
+        return;
+
+    } else {
+        refused(error);
+        return;
+    }
+
+    if (!send_probe(next)) {
+        connection_.fail(Trouble::kLocal, "out of memory");
+    }
+}
+
+}  // namespace sl

@@ -1,0 +1,81 @@
+/*
+ * What is said on a new connection before it is of use: who we are, which
+ * database we want, whether the server is a primary, the script, and a call of
+ * it. All of it goes out at once, before the connection is even open: one round
+ * trip. The call shows that counting works.
+ *
+ * Where it should be possible that call is about two keys: if it is not, that
+ * is better known before there are requests.
+ */
+
+#pragma once
+
+#include "redis/sl_redis_context.h"
+#include "redis/sl_redis_user.h"
+
+namespace sl {
+
+class RedisConnection;
+
+class ConnectionSetup {
+  public:
+    /* Tells the connection of the end: set_up() or fail(). */
+    ConnectionSetup(const RedisSettings &settings, RedisConnection &connection,
+                    RedisUser &user) noexcept;
+
+    ConnectionSetup(const ConnectionSetup &) = delete;
+    ConnectionSetup &operator=(const ConnectionSetup &) = delete;
+
+    /* Each of these is false if there is no memory or no connection. */
+    bool start() noexcept;
+
+    /* Loads the script (again), unless that is on its way. */
+    bool send_script() noexcept;
+
+    /* Has the server accept the next command although it does not have the key
+     * yet. */
+    bool send_asking() noexcept;
+
+  private:
+    /*
+     * What the server has been asked about:
+     *
+     *   two keys ──refused──▶ two keys again ──refused──▶ one key of the two
+     *      └────refused, as they are in different slots───▲
+     */
+    enum class Probe { kNoKey, kOneKey, kTwoKeys, kTwoKeysAgain, kOneOfTwo };
+
+    /* One of the commands; its reply must not be an error. */
+    struct SetupCommand : RedisCommand {
+        ConnectionSetup *setup;
+    };
+
+    bool send_select() noexcept;
+    bool send_probe(Probe probe) noexcept;
+    Probe first_probe() const noexcept;
+    void probe_refused(std::string_view error) noexcept;
+    void refused(std::string_view error) noexcept;
+
+    static void on_reply(RedisCommand *self, redisReply *reply) noexcept;
+    static void on_login(RedisCommand *self, redisReply *reply) noexcept;
+    static void on_role(RedisCommand *self, redisReply *reply) noexcept;
+    static void on_script(RedisCommand *self, redisReply *reply) noexcept;
+    static void on_probe(RedisCommand *self, redisReply *reply) noexcept;
+
+    const RedisSettings &settings_;
+    RedisConnection &connection_;
+    RedisUser &user_;
+
+    Probe probe_;
+
+    /* SCRIPT LOAD is on its way: no need for a second one. */
+    bool script_loading_;
+
+    SetupCommand command_;
+    SetupCommand login_command_;
+    SetupCommand role_command_;
+    SetupCommand script_command_;
+    SetupCommand probe_command_;
+};
+
+}  // namespace sl

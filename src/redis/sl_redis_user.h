@@ -1,0 +1,51 @@
+/* Whom a connection tells what: of replies, and of how it is itself. */
+
+#pragma once
+
+#include "redis/pure/sl_key.h"
+#include "redis/sl_redis_settings.h"
+
+struct redisReply;
+
+namespace sl {
+
+/* A command that has been sent and waits for its reply. */
+struct RedisCommand {
+    /*
+     * Called once: with the reply, or with nullptr if the connection breaks
+     * first. Inside hiredis: the handler must not run requests.
+     */
+    void (*on_reply)(RedisCommand *self, redisReply *reply) noexcept;
+};
+
+/* Whoever uses a connection. */
+class RedisUser {
+  public:
+    /* It is up, for the first time or again. */
+    virtual void connected() noexcept = 0;
+
+    /*
+     * It is down; `began` is when the attempt to connect did, or 0 if it has
+     * been up.
+     */
+    virtual void disconnected(Trouble trouble, std::string_view reason,
+                              ngx_msec_t began) noexcept = 0;
+
+    /* It has broken, and another one is opened at once. */
+    virtual void reconnecting() noexcept = 0;
+
+    /* A key to try the script with; false: there is none. */
+    virtual bool probe_key(RedisKey *key) const noexcept = 0;
+
+    /* A key of another slot, if the server can be asked about both in one call;
+     * false: it cannot. */
+    virtual bool other_probe_key(RedisKey *key) const noexcept = 0;
+
+    /* It turns out that the server cannot be asked about both. */
+    virtual void found_slots() noexcept = 0;
+
+  protected:
+    ~RedisUser() = default;
+};
+
+}  // namespace sl
