@@ -5,65 +5,12 @@
 
 #pragma once
 
-#include "base/pure/sl_uuid.h"
-#include "base/sl_nginx.h"
-#include "redis/pure/sl_key.h"
 #include "redis/sl_redis_connection.h"
-#include "store/sl_store.h"
+#include "redis/sl_script_call.h"
 
 namespace sl {
 
 class RedisChannel;
-
-/* A limit as the script wants it. */
-struct ScriptLimit {
-    RedisKey key;
-    int64_t window_us;
-    int64_t max;
-    int64_t cost;
-    unsigned buckets;
-    const char *rule;
-};
-
-/* What the script is called with. */
-struct ScriptArgs {
-    static constexpr int64_t kAsk = -1;
-
-    ScriptLimit limits[kMaxLimits];
-    size_t count;
-    std::string_view id;
-
-    /* kAsk, or of the answer whose counts are to be taken back. */
-    int64_t time_us;
-
-    /* That of its keys in a cluster; elsewhere what decides on the connection,
-     * where there are several. */
-    unsigned slot;
-
-    ScriptArgs() noexcept : limits(), count(0), time_us(kAsk), slot(0) {}
-
-    ScriptArgs(const Query &query, int64_t time, std::string_view prefix,
-               KeyStyle style) noexcept;
-
-    /* Those of the limits whose index is picked. */
-    template <typename Predicate>
-    ScriptArgs only(Predicate is_picked) const noexcept
-    {
-        ScriptArgs some;
-
-        some.id = id;
-        some.time_us = time_us;
-        some.slot = slot;
-
-        for (size_t i = 0; i < count; i++) {
-            if (is_picked(i)) {
-                some.limits[some.count++] = limits[i];
-            }
-        }
-
-        return some;
-    }
-};
 
 /* What is to be taken back if the answer finds nobody. */
 struct Provisional {
@@ -162,13 +109,5 @@ struct RedisBatch final : RedisCommand {
     /* Returns the size. */
     size_t write(char (&text)[kMaxSize]) const noexcept;
 };
-
-/*
- * False: that is not what the script returns. `*again` has a bit for each limit
- * of a request that it has not decided about, and wants to be asked about once
- * more, alone.
- */
-bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
-                uint32_t *again) noexcept;
 
 }  // namespace sl

@@ -471,7 +471,9 @@ std::string_view RedisChannel::server() const noexcept
  */
 void RedisChannel::probe() noexcept
 {
-    ScriptArgs args = probe_args();
+    RedisKey key;
+    bool has_key = probe_key(&key);
+    ScriptArgs args = ScriptArgs::probe(&key, has_key ? 1 : 0);
     RedisCall *call = RedisCall::create(args);
 
     if (call != nullptr) {
@@ -484,18 +486,6 @@ void RedisChannel::probe() noexcept
         delete call;
         probe_failed(0);
     }
-}
-
-/* An ordinary check, with a window of its own. */
-ScriptArgs RedisChannel::probe_args() const noexcept
-{
-    ScriptArgs args;
-
-    args.id = "probe";
-    args.limits[0] = ScriptLimit{{}, 100000, 1000000, 1, 0, ""};
-    args.count = probe_key(&args.limits[0].key);
-
-    return args;
 }
 
 bool RedisChannel::is_probe(const RedisCall &call) const noexcept

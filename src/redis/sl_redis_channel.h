@@ -134,7 +134,6 @@ class RedisChannel final : private RedisUser, private AnswerReceiver {
     void recover_soon() noexcept;
     int64_t probe_span() const noexcept;
     void probe() noexcept;
-    ScriptArgs probe_args() const noexcept;
     bool is_probe(const RedisCall &call) const noexcept;
     void probe_failed(ngx_msec_t least_delay) noexcept;
 

@@ -3,6 +3,7 @@
 #include "redis/pure/sl_redis_error.h"
 #include "redis/sl_redis_adapter.h"
 #include "redis/sl_redis_script.h"
+#include "redis/sl_script_call.h"
 
 namespace sl {
 
@@ -229,42 +230,28 @@ bool RedisConnection::send_select() noexcept
                    {"SELECT", {reinterpret_cast<char *>(db), size}});
 }
 
-/*
- * An ordinary check with a window of its own. Of two keys, where that should
- * be possible: if it is not, that is better known before there are requests.
- */
+/* Of two keys, where that should be possible: if it is not, that is better
+ * known before there are requests. */
 bool RedisConnection::send_probe() noexcept
 {
-    RedisKey key;
-    RedisKey other;
+    RedisKey keys[2];
+    size_t count = user_.probe_key(&keys[0]) ? 1 : 0;
 
-    probe_ = Probe::kOneKey;
-
-    if (!user_.probe_key(&key)) {
-        return send_call_without_keys(&probe_command_);
+    if (count == 1 && user_.other_probe_key(&keys[1])) {
+        count = 2;
     }
 
-    if (!user_.other_probe_key(&other)) {
-        return send_probe_of(key);
-    }
+    probe_ = count == 2 ? Probe::kTwoKeys : Probe::kOneKey;
 
-    probe_ = Probe::kTwoKeys;
-
-    return send(&probe_command_,
-                {"EVALSHA", script_sha(), "2", key.view(), other.view(), "",
-                 "probe", "100000", "1000000", "1", "0", "", "100000",
-                 "1000000", "1", "0", ""});
+    return send_probe_of(keys, count, &probe_command_);
 }
 
-bool RedisConnection::send_probe_of(const RedisKey &key) noexcept
+bool RedisConnection::send_probe_of(const RedisKey *keys, size_t count,
+                                    RedisCommand *command) noexcept
 {
-    return send(&probe_command_, {"EVALSHA", script_sha(), "1", key.view(), "",
-                                  "probe", "100000", "1000000", "1", "0", ""});
-}
+    ScriptText call(ScriptArgs::probe(keys, count), ScriptText::Form::kFull);
 
-bool RedisConnection::send_call_without_keys(RedisCommand *command) noexcept
-{
-    return send(command, {"EVALSHA", script_sha(), "0", "", "probe"});
+    return send(command, call.all().data(), call.all().size());
 }
 
 bool RedisConnection::send_asking() noexcept
@@ -276,7 +263,7 @@ bool RedisConnection::send(
     RedisCommand *command,
     std::initializer_list<std::string_view> words) noexcept
 {
-    constexpr size_t kMaxWords = 17;
+    constexpr size_t kMaxWords = 4;
 
     const char *argv[kMaxWords];
     size_t argvlen[kMaxWords];
@@ -399,7 +386,7 @@ void RedisConnection::probe_refused(std::string_view error) noexcept
 
     probe_ = Probe::kOneOfTwo;
 
-    if (!user_.probe_key(&key) || !send_probe_of(key)) {
+    if (!user_.probe_key(&key) || !send_probe_of(&key, 1, &probe_command_)) {
         fail(Trouble::kLocal, "out of memory");
     }
 }
@@ -462,7 +449,7 @@ void RedisConnection::break_silence() noexcept
     } else if (silence < kMaxSilenceMs) {
         ngx_add_timer(&timer_, kMaxSilenceMs - silence);
 
-    } else if (send_call_without_keys(&sign_command_)) {
+    } else if (send_probe_of(nullptr, 0, &sign_command_)) {
         awaits_sign_ = true;
         /* as long as a check may stay unanswered */
         ngx_add_timer(&timer_, 2 * settings_.timeout);

@@ -24,19 +24,11 @@
 #include <initializer_list>
 
 #include "redis/pure/sl_key.h"
+#include "redis/sl_redis_command.h"
 #include "redis/sl_redis_context.h"
 #include "redis/sl_redis_locator.h"
 
 namespace sl {
-
-/* A command that has been sent and waits for its reply. */
-struct RedisCommand {
-    /*
-     * Called once: with the reply, or with nullptr if the connection breaks
-     * first. Inside hiredis: the handler must not run requests.
-     */
-    void (*on_reply)(RedisCommand *self, redisReply *reply) noexcept;
-};
 
 /* Whoever uses a connection. */
 class RedisUser {
@@ -160,9 +152,9 @@ class RedisConnection final : private LocatorUser {
     bool send_login() noexcept;
     bool send_select() noexcept;
     bool send_probe() noexcept;
-    bool send_probe_of(const RedisKey &key) noexcept;
+    bool send_probe_of(const RedisKey *keys, size_t count,
+                       RedisCommand *command) noexcept;
     void probe_refused(std::string_view error) noexcept;
-    bool send_call_without_keys(RedisCommand *command) noexcept;
     void set_up() noexcept;
     void break_silence() noexcept;
     void setup_failed(std::string_view error) noexcept;
