@@ -1,6 +1,7 @@
 #include "redis/sl_cluster_routes.h"
 
 #include <new>
+#include <optional>
 
 #include "base/pure/sl_words.h"
 
@@ -59,6 +60,9 @@ struct ClusterRoutes::Node {
     BreakerState *breaker;
     BreakerState own_breaker;
 
+    /* What all of this worker's channels know of it. */
+    std::optional<WorkerBreaker> worker_breaker;
+
     /* In the last map, or one to begin with. */
     bool is_wanted;
 
@@ -81,7 +85,7 @@ ClusterRoutes::ClusterRoutes(const RedisSettings &settings,
                              StoreMetrics &metrics) noexcept
     : settings_(settings), breakers_(breakers), metrics_(metrics),
       nodes_(nullptr), owners_(), refresh_(), refreshed_at_(0), map_command_(),
-      waiting_(), waiting_timer_()
+      waiting_timer_()
 {
     refresh_.cancelable = 1;
     refresh_.handler = on_refresh;
@@ -91,7 +95,6 @@ ClusterRoutes::ClusterRoutes(const RedisSettings &settings,
     map_command_.on_reply = on_map;
     map_command_.routes = this;
 
-    ngx_queue_init(&waiting_);
     waiting_timer_.handler = on_waiting;
     waiting_timer_.data = this;
     waiting_timer_.log = ngx_cycle->log;
@@ -127,11 +130,8 @@ void ClusterRoutes::stop() noexcept
     nodes_ = nullptr;
     ngx_memzero(owners_, sizeof(owners_));
 
-    while (!ngx_queue_empty(&waiting_)) {
-        auto *call = static_cast<RedisCall *>(ngx_queue_head(&waiting_));
-
-        ngx_queue_remove(static_cast<ngx_queue_t *>(call));
-        give_up(call);
+    while (!waiting_.is_empty()) {
+        waiting_.pop()->reply(Answer::none(StoreError::kUnavailable));
     }
 
     while (nodes != nullptr) {
@@ -175,11 +175,12 @@ ClusterRoutes::Node *ClusterRoutes::add_node(std::string_view host,
     BreakerState *shared = breaker_of(*node);
 
     node->breaker = shared != nullptr ? shared : &node->own_breaker;
+    node->worker_breaker.emplace(*node->breaker, ngx_worker);
 
     for (ngx_uint_t i = 0; i < settings_.connections; i++) {
         node->channels[i] = new (std::nothrow)
-            RedisChannel(settings_, node->name, node->locator, *node->breaker,
-                         metrics_, *this);
+            RedisChannel(settings_, node->name, node->locator,
+                         *node->worker_breaker, metrics_, *this);
 
         if (node->channels[i] == nullptr) {
             delete_node(node);
@@ -394,64 +395,70 @@ bool ClusterRoutes::probe_key(const RedisChannel &channel,
 
 /* ---- calls that came to the wrong server ---- */
 
-bool ClusterRoutes::redirect(RedisCall *call, std::string_view error) noexcept
+CallPtr ClusterRoutes::redirect(RedisChannel &from, CallPtr call,
+                                std::string_view error) noexcept
 {
     Redirection where;
 
     if (nodes_ == nullptr) {
-        return false;
+        return call;
     }
 
     if (error.substr(0, error.find(' ')) == "TRYAGAIN") {
-        return send_later(call);
+        return send_later(std::move(call));
     }
 
-    return ++call->redirects <= kMaxRedirects
-           && parse_redirection(error, &where) && send_elsewhere(call, where);
+    if (call->add_redirect() > kMaxRedirects
+        || !parse_redirection(error, &where)) {
+        return call;
+    }
+
+    return send_elsewhere(from, std::move(call), where);
 }
 
-bool ClusterRoutes::send_elsewhere(RedisCall *call,
-                                   const Redirection &where) noexcept
+CallPtr ClusterRoutes::send_elsewhere(const RedisChannel &from, CallPtr call,
+                                      const Redirection &where) noexcept
 {
-    Node *from = node_of(*call->channel);
-    Node *to = from != nullptr ? find_or_add(where.to, *from) : nullptr;
+    Node *node = node_of(from);
+    Node *to = node != nullptr ? find_or_add(where.to, *node) : nullptr;
 
     if (!where.is_ask) {
         owners_[where.slot] = to;
         refresh_soon();
     }
 
-    return to != nullptr
-           && to->channels[call->slot % settings_.connections]->adopt(
-               call, where.is_ask);
+    if (to == nullptr) {
+        return call;
+    }
+
+    RedisChannel &channel = *to->channels[call->slot() % settings_.connections];
+
+    return channel.adopt(std::move(call), where.is_ask);
 }
 
 /*
- * Some keys of the call have moved, and others have not yet. False if there is
- * no time left for that and for a reply: so no call's time ends while it waits
- * here, and servers that do reply are not blamed for it.
+ * Some keys of the call have moved, and others have not yet. Given back if
+ * there is no time left for that and for a reply: so no call's time ends while
+ * it waits here, and servers that do reply are not blamed for it.
  */
-bool ClusterRoutes::send_later(RedisCall *call) noexcept
+CallPtr ClusterRoutes::send_later(CallPtr call) noexcept
 {
-    auto left =
-        static_cast<ngx_msec_int_t>(call->timer.timer.key - ngx_current_msec);
     auto needed =
         static_cast<ngx_msec_int_t>(kTryAgainMs + settings_.timeout / 4);
 
-    if (!call->timer.timer_set || left < needed) {
-        return false;
+    if (call->time_left() < needed) {
+        return call;
     }
 
     /* it begins anew */
-    call->redirects = 0;
-
-    ngx_queue_insert_tail(&waiting_, static_cast<ngx_queue_t *>(call));
+    call->forget_redirects();
+    waiting_.push(std::move(call));
 
     if (!waiting_timer_.timer_set) {
         ngx_add_timer(&waiting_timer_, kTryAgainMs);
     }
 
-    return true;
+    return nullptr;
 }
 
 void ClusterRoutes::on_waiting(ngx_event_t *ev) noexcept
@@ -461,33 +468,19 @@ void ClusterRoutes::on_waiting(ngx_event_t *ev) noexcept
 
 void ClusterRoutes::send_waiting() noexcept
 {
-    ngx_queue_t calls;
+    /* as many as there are: some may come back */
+    for (size_t n = waiting_.size(); n > 0; n--) {
+        CallPtr call = waiting_.pop();
+        RedisChannel *channel = channel_for(call->slot());
 
-    ngx_queue_init(&calls);
+        if (channel != nullptr && call->is_wanted()) {
+            call = channel->adopt(std::move(call), false);
+        }
 
-    if (!ngx_queue_empty(&waiting_)) {
-        ngx_queue_add(&calls, &waiting_);
-        ngx_queue_init(&waiting_);
-    }
-
-    while (!ngx_queue_empty(&calls)) {
-        auto *call = static_cast<RedisCall *>(ngx_queue_head(&calls));
-        RedisChannel *channel = channel_for(call->slot);
-
-        bool is_wanted = call->receiver != nullptr || !call->is_question;
-
-        ngx_queue_remove(static_cast<ngx_queue_t *>(call));
-
-        if (!is_wanted || channel == nullptr || !channel->adopt(call, false)) {
-            give_up(call);
+        if (call != nullptr) {
+            call->reply(Answer::none(StoreError::kUnavailable));
         }
     }
-}
-
-void ClusterRoutes::give_up(RedisCall *call) noexcept
-{
-    call->reply(Answer::none(StoreError::kUnavailable));
-    delete call;
 }
 
 /* ---- who has what ---- */
@@ -663,7 +656,7 @@ void ClusterRoutes::choose_probe_key(Node *node) noexcept
 void ClusterRoutes::remove_unused() noexcept
 {
     /* calls that wait know the channel they came from */
-    if (!ngx_queue_empty(&waiting_)) {
+    if (!waiting_.is_empty()) {
         return;
     }
 

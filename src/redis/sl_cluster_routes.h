@@ -24,7 +24,8 @@ class ClusterRoutes final : public RedisRoutes {
     void stop() noexcept override;
     RedisChannel *channel_for(unsigned slot) noexcept override;
 
-    bool redirect(RedisCall *call, std::string_view error) noexcept override;
+    CallPtr redirect(RedisChannel &from, CallPtr call,
+                     std::string_view error) noexcept override;
     bool needs_one_slot() const noexcept override { return true; }
     void found_slots() noexcept override {}
 
@@ -57,10 +58,10 @@ class ClusterRoutes final : public RedisRoutes {
     Node *next_to_ask() noexcept;
     bool is_complete() const noexcept;
 
-    bool send_elsewhere(RedisCall *call, const Redirection &where) noexcept;
-    bool send_later(RedisCall *call) noexcept;
+    CallPtr send_elsewhere(const RedisChannel &from, CallPtr call,
+                           const Redirection &where) noexcept;
+    CallPtr send_later(CallPtr call) noexcept;
     void send_waiting() noexcept;
-    static void give_up(RedisCall *call) noexcept;
 
     void refresh_soon() noexcept;
     void refresh() noexcept;
@@ -86,7 +87,7 @@ class ClusterRoutes final : public RedisRoutes {
     MapCommand map_command_;
 
     /* Calls that are to be tried again in a moment. */
-    ngx_queue_t waiting_;
+    CallQueue waiting_;
     ngx_event_t waiting_timer_;
 };
 

@@ -2,13 +2,12 @@
 
 #include <new>
 
-#include "redis/sl_redis_script.h"
-
 namespace sl {
 
-Provisional *Provisional::of(const Query &query, const ScriptArgs &all) noexcept
+std::unique_ptr<Provisional> Provisional::of(const Query &query,
+                                             const ScriptArgs &all) noexcept
 {
-    Provisional *p = nullptr;
+    std::unique_ptr<Provisional> p;
 
     for (size_t i = 0; i < query.count; i++) {
         if (!query.limits[i].provisional) {
@@ -16,25 +15,46 @@ Provisional *Provisional::of(const Query &query, const ScriptArgs &all) noexcept
         }
 
         if (p == nullptr) {
-            p = new (std::nothrow) Provisional();
+            p.reset(new (std::nothrow) Provisional());
         }
 
         if (p != nullptr) {
-            p->index[p->args.count] = i;
-            p->args.limits[p->args.count++] = all.limits[i];
+            p->index_[p->args_.count] = i;
+            p->args_.limits[p->args_.count++] = all.limits[i];
         }
     }
 
     if (p != nullptr) {
-        p->args.slot = all.slot;
-        ngx_memcpy(p->id, query.id.data(), kUuidSize);
-        p->args.id = {p->id, kUuidSize};
+        p->args_.slot = all.slot;
+        p->args_.id = {p->id_, query.id.copy(p->id_, sizeof(p->id_))};
     }
 
     return p;
 }
 
-RedisCall *RedisCall::create(const ScriptArgs &args) noexcept
+ScriptArgs Provisional::counted_in(const Answer &answer) const noexcept
+{
+    ScriptArgs counted = args_.only(
+        [&](size_t i) { return answer.states[index_[i]].is_counted; });
+
+    counted.time_us = answer.time_us;
+
+    return counted;
+}
+
+ScriptArgs Provisional::uncertain() const noexcept
+{
+    ScriptArgs all = args_;
+
+    all.time_us = Store::kUncertain;
+
+    return all;
+}
+
+/* ---- a call ---- */
+
+CallPtr RedisCall::create(Kind kind, const ScriptArgs &args,
+                          AnswerReceiver *receiver) noexcept
 {
     ScriptText text(args);
     size_t size = text.all().size();
@@ -44,23 +64,35 @@ RedisCall *RedisCall::create(const ScriptArgs &args) noexcept
         return nullptr;
     }
 
-    auto *call = new (memory) RedisCall();
+    CallPtr call(new (memory) RedisCall(kind, args, receiver));
+    char *command = reinterpret_cast<char *>(call.get() + 1);
 
-    call->command = reinterpret_cast<char *>(call + 1);
-    call->size = text.all().copy(call->command, size);
-
-    call->is_ordinary = text.is_short();
-    call->keys = {call->command + text.keys_at(),
-                  text.limits_at() - text.keys_at()};
-    call->shared = {call->command + text.limits_at(),
-                    text.id_at() - text.limits_at()};
-    call->id = {call->command + text.id_at(), size - text.id_at()};
-
-    call->slot = args.slot;
-    call->timer.data = call;
-    call->timer.log = ngx_cycle->log;
+    call->command_ = {command, text.all().copy(command, size)};
+    call->keys_ = call->command_.substr(text.keys_at(),
+                                        text.limits_at() - text.keys_at());
+    call->shared_ = call->command_.substr(text.limits_at(),
+                                          text.id_at() - text.limits_at());
+    call->id_ = call->command_.substr(text.id_at());
+    call->may_be_joined_ = text.is_short();
 
     return call;
+}
+
+RedisCall::RedisCall(Kind kind, const ScriptArgs &args,
+                     AnswerReceiver *receiver) noexcept
+    : RedisCommand{on_reply_to_it}, ngx_queue_t(), kind_(kind),
+      limits_(args.count), slot_(args.slot), may_be_joined_(false),
+      receiver_(receiver), carrier_(nullptr),
+      timer_(Wakeup::calling<&RedisCall::end_time>(this, Wakeup::kNeeded)),
+      is_late_(false), late_since_(0), watch_(nullptr), is_retried_(false),
+      redirects_(0)
+{}
+
+RedisCall::~RedisCall()
+{
+    if (watch_ != nullptr) {
+        watch_->end();
+    }
 }
 
 void RedisCall::operator delete(void *memory) noexcept
@@ -68,24 +100,11 @@ void RedisCall::operator delete(void *memory) noexcept
     ::operator delete(memory);
 }
 
-const RedisCall *RedisCall::expiring;
-
-RedisCall::~RedisCall()
-{
-    delete provisional;
-    stop_timer();
-
-    if (expiring == this) {
-        expiring = nullptr;
-    }
-}
-
 void RedisCall::reply(const Answer &answer) noexcept
 {
-    AnswerReceiver *to = receiver;
+    AnswerReceiver *to = std::exchange(receiver_, nullptr);
 
-    receiver = nullptr;
-    stop_timer();
+    timer_.cancel();
 
     if (to != nullptr) {
         to->receive(answer);
@@ -94,43 +113,93 @@ void RedisCall::reply(const Answer &answer) noexcept
 
 void RedisCall::abandon(bool keep_provisional) noexcept
 {
-    receiver = nullptr;
+    receiver_ = nullptr;
 
     if (keep_provisional) {
-        delete provisional;
-        provisional = nullptr;
+        provisional_.reset();
     }
 }
 
-void RedisCall::stop_timer() noexcept
+void RedisCall::set_out(CallCarrier &carrier, ngx_msec_t timeout) noexcept
 {
-    if (timer.timer_set) {
-        ngx_del_timer(&timer);
+    carrier_ = &carrier;
+
+    if (!timer_.is_set()) {
+        timer_.after(timeout);
     }
 }
 
-/* ---- several in one ---- */
-
-size_t RedisBatch::write(char (&text)[kMaxSize]) const noexcept
+void RedisCall::set_late() noexcept
 {
-    size_t limits = calls[0]->limits;
-    CommandWriter command(text, 3 + count * limits + 1 + 2 * limits + count);
+    is_late_ = true;
+    late_since_ = ngx_current_msec;
+}
 
-    command.add("EVALSHA");
-    command.add(script_sha());
-    command.add(static_cast<int64_t>(count * limits));
+void RedisCall::start_over() noexcept
+{
+    timer_.cancel();
+    is_late_ = false;
 
-    for (size_t i = 0; i < count; i++) {
-        command.add_raw(calls[i]->keys);
+    if (watch_ != nullptr) {
+        watch_->end();
     }
+}
 
-    command.add_raw(calls[0]->shared);
+void RedisCall::on_reply_to_it(RedisCommand *self, redisReply *reply) noexcept
+{
+    auto *call = static_cast<RedisCall *>(self);
 
-    for (size_t i = 0; i < count; i++) {
-        command.add_raw(calls[i]->id);
+    call->carrier_->replied(&call, 1, reply);
+}
+
+/* ---- several ---- */
+
+CallQueue::~CallQueue()
+{
+    while (!is_empty()) {
+        pop();
     }
+}
 
-    return command.size();
+void CallQueue::push(CallPtr call) noexcept
+{
+    ngx_queue_t *place = call.release();
+
+    ngx_queue_insert_tail(&head_, place);
+    size_++;
+}
+
+CallPtr CallQueue::pop() noexcept
+{
+    RedisCall *call = first();
+
+    return call != nullptr ? take(*call) : nullptr;
+}
+
+CallPtr CallQueue::take(RedisCall &call) noexcept
+{
+    ngx_queue_t *place = &call;
+
+    ngx_queue_remove(place);
+    size_--;
+
+    return CallPtr(&call);
+}
+
+RedisCall *CallQueue::first() const noexcept
+{
+    return call_at(ngx_queue_head(&head_));
+}
+
+RedisCall *CallQueue::next(const RedisCall &call) const noexcept
+{
+    return call_at(ngx_queue_next(static_cast<const ngx_queue_t *>(&call)));
+}
+
+RedisCall *CallQueue::call_at(ngx_queue_t *place) const noexcept
+{
+    return place != ngx_queue_sentinel(&head_) ? static_cast<RedisCall *>(place)
+                                               : nullptr;
 }
 
 }  // namespace sl

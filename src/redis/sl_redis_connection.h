@@ -103,9 +103,10 @@ class RedisConnection final : private LocatorUser {
      */
     void read_waiting_input() noexcept;
 
-    bool is_delivering() const noexcept
+    /* There is a connection, and no reply is being delivered. */
+    bool is_listening() const noexcept
     {
-        return ac_ != nullptr && (ac_->c.flags & REDIS_IN_CALLBACK);
+        return ac_ != nullptr && !(ac_->c.flags & REDIS_IN_CALLBACK);
     }
 
     /* Sends what is queued, before the end of this turn; see the adapter. */

@@ -50,8 +50,9 @@ RedisLocator *SingleRoutes::new_locator() noexcept
 void SingleRoutes::start() noexcept
 {
     /* it is the only one, and keeps its place */
-    BreakerState *breaker = breakers_.of(
-        view(settings_.name), static_cast<int64_t>(ngx_current_msec));
+    breaker_.emplace(*breakers_.of(view(settings_.name),
+                                   static_cast<int64_t>(ngx_current_msec)),
+                     ngx_worker);
 
     for (ngx_uint_t i = 0; lanes_ != nullptr && i < settings_.connections; i++)
     {
@@ -61,8 +62,8 @@ void SingleRoutes::start() noexcept
 
         if (lane.locator != nullptr) {
             lane.channel = new (std::nothrow)
-                RedisChannel(settings_, settings_.name, *lane.locator, *breaker,
-                             metrics_, *this);
+                RedisChannel(settings_, settings_.name, *lane.locator,
+                             *breaker_, metrics_, *this);
         }
 
         if (lane.channel != nullptr) {
@@ -125,7 +126,8 @@ void SingleRoutes::found_slots() noexcept
 
 /* There is nobody to send it to; but whether it is mended that slot will show.
  */
-bool SingleRoutes::redirect(RedisCall *, std::string_view error) noexcept
+CallPtr SingleRoutes::redirect(RedisChannel &, CallPtr call,
+                               std::string_view error) noexcept
 {
     Redirection where;
 
@@ -133,7 +135,7 @@ bool SingleRoutes::redirect(RedisCall *, std::string_view error) noexcept
         slots_.elsewhere.store(where.slot + 1);
     }
 
-    return false;
+    return call;
 }
 
 bool SingleRoutes::probe_key(const RedisChannel &, RedisKey *key) const noexcept

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <optional>
+
 #include "redis/sl_redis_routes.h"
 #include "redis/sl_sentinel.h"
 
@@ -38,7 +40,8 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
     }
 
     void found_slots() noexcept override;
-    bool redirect(RedisCall *, std::string_view error) noexcept override;
+    CallPtr redirect(RedisChannel &from, CallPtr call,
+                     std::string_view error) noexcept override;
     bool probe_key(const RedisChannel &, RedisKey *key) const noexcept override;
     bool other_probe_key(RedisKey *key) const noexcept override;
 
@@ -64,6 +67,9 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
     SharedBreakers &breakers_;
     SharedSlots &slots_;
     StoreMetrics &metrics_;
+
+    /* What all lanes know of the server. */
+    std::optional<WorkerBreaker> breaker_;
     Lane *lanes_;
 
     /* The Sentinel that is asked first. */
