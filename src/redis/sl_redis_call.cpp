@@ -56,7 +56,8 @@ ScriptArgs Provisional::uncertain() const noexcept
 CallPtr RedisCall::create(Kind kind, const ScriptArgs &args,
                           AnswerReceiver *receiver) noexcept
 {
-    ScriptText text(args);
+    char room[ScriptText::kMaxSize];
+    ScriptText text(args, room);
     size_t size = text.all().size();
     void *memory = ::operator new(sizeof(RedisCall) + size, std::nothrow);
 
@@ -68,11 +69,9 @@ CallPtr RedisCall::create(Kind kind, const ScriptArgs &args,
     char *command = reinterpret_cast<char *>(call.get() + 1);
 
     call->command_ = {command, text.all().copy(command, size)};
-    call->keys_ = call->command_.substr(text.keys_at(),
-                                        text.limits_at() - text.keys_at());
-    call->shared_ = call->command_.substr(text.limits_at(),
-                                          text.id_at() - text.limits_at());
-    call->id_ = call->command_.substr(text.id_at());
+    call->keys_ = text.keys().of(call->command_);
+    call->shared_ = text.limits().of(call->command_);
+    call->id_ = text.id().of(call->command_);
     call->may_be_joined_ = text.is_short();
 
     return call;
@@ -84,8 +83,8 @@ RedisCall::RedisCall(Kind kind, const ScriptArgs &args,
       limits_(args.count), slot_(args.slot), may_be_joined_(false),
       receiver_(receiver), carrier_(nullptr),
       timer_(Wakeup::calling<&RedisCall::end_time>(this, Wakeup::kNeeded)),
-      is_late_(false), late_since_(0), watch_(nullptr), is_retried_(false),
-      redirects_(0)
+      is_late_(false), late_since_(0), watch_(nullptr), is_undecided_(false),
+      is_retried_(false), redirects_(0)
 {}
 
 RedisCall::~RedisCall()

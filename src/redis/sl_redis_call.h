@@ -118,6 +118,12 @@ class RedisCall final : public RedisCommand,
         return shared_ == other.shared_;
     }
 
+    /* What is said to one of them would be said to the other. */
+    bool asks_the_same(const RedisCall &other) const noexcept
+    {
+        return keys_ == other.keys_ && shared_ == other.shared_;
+    }
+
     std::string_view keys() const noexcept { return keys_; }
     std::string_view shared() const noexcept { return shared_; }
     std::string_view id() const noexcept { return id_; }
@@ -179,6 +185,10 @@ class RedisCall final : public RedisCommand,
 
     /* It is to be sent again, whenever that may be: its time begins anew. */
     void start_over() noexcept;
+
+    /* The script has been asked alone, and wants to be asked once more. */
+    bool is_undecided() const noexcept { return is_undecided_; }
+    void set_undecided() noexcept { is_undecided_ = true; }
 
     /* Redis has lost the script. False: that has happened to it before. */
     bool may_be_retried() noexcept { return !std::exchange(is_retried_, true); }
@@ -251,6 +261,7 @@ class RedisCall final : public RedisCommand,
     ngx_msec_t late_since_;
     Watch *watch_;
 
+    bool is_undecided_;
     bool is_retried_;
     unsigned redirects_;
 };

@@ -50,8 +50,13 @@ bool RedisChannel::is_usable() noexcept
     return connection_.accepts();
 }
 
-PendingQuestion *RedisChannel::ask(CallPtr call, StoreError *error) noexcept
+PendingQuestion *RedisChannel::ask(CallPtr &&call, Answer *answer) noexcept
 {
+    if (undecided_.has_like(*call)) {
+        *answer = refusal(*call);
+        return nullptr;
+    }
+
     /* so that the server has something to do while this worker goes on */
     if (collected_.has_enough()) {
         send_collected();
@@ -60,7 +65,7 @@ PendingQuestion *RedisChannel::ask(CallPtr call, StoreError *error) noexcept
 
     if (call_count() >= kMaxCalls) {
         log_.complain("too many checks are waiting");
-        *error = StoreError::kOverload;
+        *answer = Answer::none(StoreError::kOverload);
         return nullptr;
     }
 
@@ -68,7 +73,7 @@ PendingQuestion *RedisChannel::ask(CallPtr call, StoreError *error) noexcept
 
     if (send(std::move(call)) != nullptr) {
         log_.complain("cannot send");
-        *error = StoreError::kConnection;
+        *answer = Answer::none(StoreError::kConnection);
         return nullptr;
     }
 
@@ -175,6 +180,10 @@ CallPtr RedisChannel::send_alone(CallPtr call) noexcept
     if (is_held) {
         backlog_.hold(std::move(call));
     } else {
+        if (call->is_undecided()) {
+            undecided_.add(*call);
+        }
+
         calls_.push(std::move(call));
     }
 
@@ -242,9 +251,16 @@ void RedisChannel::timed_out(RedisCall &call) noexcept
     }
 
     call.set_late();
-    call.reply(Answer::none(StoreError::kTimeout));
 
-    recovery_.timed_out();
+    /* a server that goes on replying, only not with a decision, is not blamed
+     */
+    if (call.is_undecided()) {
+        call.reply(refusal(call));
+    } else {
+        call.reply(Answer::none(StoreError::kTimeout));
+        recovery_.timed_out();
+    }
+
     recovery_.look_soon();
 
     /* frees the call, perhaps */

@@ -14,6 +14,7 @@
 #include "redis/sl_redis_batch.h"
 #include "redis/sl_redis_connection.h"
 #include "redis/sl_redis_recovery.h"
+#include "redis/sl_redis_undecided.h"
 
 namespace sl {
 
@@ -79,9 +80,9 @@ class RedisChannel final : private RedisUser,
         return recovery_.is_down() || !connection_.accepts();
     }
 
-    /* Sends a question. nullptr, and the call is gone, if that cannot be;
-     * `*error` says why. */
-    PendingQuestion *ask(CallPtr call, StoreError *error) noexcept;
+    /* Sends a question. nullptr if that cannot be, or need not be: then the
+     * answer is in `*answer`. */
+    PendingQuestion *ask(CallPtr &&call, Answer *answer) noexcept;
 
     /* Sends it, now or when the server is back. */
     void take_back(const ScriptArgs &all) noexcept;
@@ -116,6 +117,8 @@ class RedisChannel final : private RedisUser,
     void lost(CallGroup &group) noexcept;
     void deliver(RedisCall &call, const Answer &answer) noexcept;
     CallPtr ask_alone(CallPtr call) noexcept;
+    CallPtr ask_again(CallPtr call) noexcept;
+    Answer refusal(const RedisCall &undecided) const noexcept;
     CallPtr try_elsewhere(CallPtr call, RedisError kind,
                           std::string_view error) noexcept;
     CallPtr retry_with_script(CallPtr call) noexcept;
@@ -151,8 +154,9 @@ class RedisChannel final : private RedisUser,
     Wakeup turn_end_ = Wakeup::calling<&RedisChannel::send_collected>(
         this, Wakeup::kCancelable);
 
-    /* Calls without a reply yet. */
+    /* Calls without a reply yet, and those of them that ask again. */
     CallQueue calls_;
+    UndecidedCalls undecided_;
 
     Backlog backlog_;
 };

@@ -16,7 +16,7 @@ struct RedisCommand {
      * Called once: with the reply, or with nullptr if the connection breaks
      * first. Inside hiredis: the handler must not run requests.
      */
-    void (*on_reply)(RedisCommand *self, redisReply *reply) noexcept;
+    void (*on_reply)(RedisCommand *self, redisReply *reply) noexcept = nullptr;
 };
 
 }  // namespace sl

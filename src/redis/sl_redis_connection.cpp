@@ -249,7 +249,9 @@ bool RedisConnection::send_probe() noexcept
 bool RedisConnection::send_probe_of(const RedisKey *keys, size_t count,
                                     RedisCommand *command) noexcept
 {
-    ScriptText call(ScriptArgs::probe(keys, count), ScriptText::Form::kFull);
+    char room[ScriptText::kMaxSize];
+    ScriptText call(ScriptArgs::probe(keys, count), room,
+                    ScriptText::Form::kFull);
 
     return send(command, call.all().data(), call.all().size());
 }

@@ -63,6 +63,7 @@ void RedisChannel::replied(RedisCall *const *calls, size_t count,
     CallGroup group;
 
     for (size_t i = 0; i < count; i++) {
+        undecided_.remove(*calls[i]);
         group.add(calls_.take(*calls[i]));
     }
 
@@ -160,7 +161,8 @@ void RedisChannel::answered(CallGroup &group, const redisReply *reply) noexcept
         Answer answer = part_of(all, i * limits, limits);
 
         if (all.known && (undecided & uint32_t{1} << i * limits)) {
-            call = ask_alone(std::move(call));
+            call = group.count > 1 ? ask_alone(std::move(call))
+                                   : ask_again(std::move(call));
             answer = Answer::none(StoreError::kConnection);
         }
 
@@ -193,9 +195,9 @@ void RedisChannel::deliver(RedisCall &call, const Answer &answer) noexcept
 }
 
 /*
- * The script has counted nothing yet: to decide, it has more to tidy up than it
- * does in one call. Each call leaves it less, and lets others have their turn.
- * What nobody waits for any longer is gone.
+ * Together with others it could not be decided: something about it is not
+ * ordinary. Whatever was counted all the same is known by its id, and not
+ * counted twice. What nobody waits for any longer is gone.
  */
 CallPtr RedisChannel::ask_alone(CallPtr call) noexcept
 {
@@ -207,6 +209,47 @@ CallPtr RedisChannel::ask_alone(CallPtr call) noexcept
     call->part();
 
     return send(std::move(call));
+}
+
+/*
+ * The script has counted nothing yet: to decide, it has more to tidy up than it
+ * does in one call. Each call leaves it less, and lets others have their turn.
+ * Where too many ask already, or too little time is left for an answer to come
+ * before it is up, the request is refused.
+ */
+CallPtr RedisChannel::ask_again(CallPtr call) noexcept
+{
+    if (call->is_late()) {
+        return nullptr;
+    }
+
+    recovery_.succeeded();
+
+    auto needed = static_cast<ngx_msec_int_t>(settings_.timeout / 4);
+
+    if (undecided_.is_full() || call->time_left() < needed) {
+        deliver(*call, refusal(*call));
+        return nullptr;
+    }
+
+    call->set_undecided();
+
+    return send(std::move(call));
+}
+
+/* What is said to a request that may be within its limits, but nobody knows:
+ * not now, and nothing was counted. By the same time again there may be less to
+ * tidy up. */
+Answer RedisChannel::refusal(const RedisCall &undecided) const noexcept
+{
+    Answer answer = Answer::none(StoreError::kTimeout);
+    auto wait_us = static_cast<int64_t>(settings_.timeout) * 1000;
+
+    answer.known = true;
+    std::fill_n(answer.states, undecided.limits(),
+                LimitState{false, false, kUnknownUse, wait_us});
+
+    return answer;
 }
 
 /* It has not run, and somewhere, or once more, it may. */

@@ -148,7 +148,7 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
 
     call->set_provisional(Provisional::of(query, args));
 
-    return channel->ask(std::move(call), &answer->error);
+    return channel->ask(std::move(call), answer);
 }
 
 void RedisStore::take_back(const Query &query, int64_t time_us) noexcept

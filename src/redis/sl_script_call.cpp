@@ -38,7 +38,7 @@ bool are_ordinary(const ScriptArgs &args)
 }
 
 /* How many limits, and what each of them is. */
-void add_short_arguments(const ScriptArgs &args, CommandWriter *command)
+void add_short_limits(const ScriptArgs &args, CommandWriter *command)
 {
     char count[1 + kMaxDigits] = {'/'};
     char *end = write_number(count + 1, static_cast<int64_t>(args.count));
@@ -51,16 +51,8 @@ void add_short_arguments(const ScriptArgs &args, CommandWriter *command)
     }
 }
 
-void add_full_arguments(const ScriptArgs &args, CommandWriter *command)
+void add_full_limits(const ScriptArgs &args, CommandWriter *command)
 {
-    if (args.time_us == ScriptArgs::kAsk) {
-        command->add("");
-    } else {
-        command->add(args.time_us);
-    }
-
-    command->add(args.id);
-
     for (size_t i = 0; i < args.count; i++) {
         const ScriptLimit &limit = args.limits[i];
 
@@ -69,6 +61,15 @@ void add_full_arguments(const ScriptArgs &args, CommandWriter *command)
         command->add(limit.cost);
         command->add(static_cast<int64_t>(limit.buckets));
         command->add(limit.rule);
+    }
+}
+
+void add_time(const ScriptArgs &args, CommandWriter *command)
+{
+    if (args.time_us == ScriptArgs::kAsk) {
+        command->add("");
+    } else {
+        command->add(args.time_us);
     }
 }
 
@@ -97,34 +98,46 @@ ScriptArgs ScriptArgs::probe(const RedisKey *keys, size_t count) noexcept
     return args;
 }
 
-ScriptText::ScriptText(const ScriptArgs &args, Form form) noexcept
-    : is_short_(form == Form::kShortest && are_ordinary(args))
+ScriptText::ScriptText(const ScriptArgs &args, char (&room)[kMaxSize],
+                       Form form) noexcept
+    : is_short_(form == Form::kShortest && are_ordinary(args)), keys_(),
+      limits_(), id_()
 {
-    CommandWriter command(text_, 3 + args.count + 2
-                                     + args.count * (is_short_ ? 2 : 5));
+    CommandWriter command(room, 3 + args.count + 2
+                                    + args.count * (is_short_ ? 2 : 5));
 
     command.add("EVALSHA");
     command.add(script_sha());
     command.add(static_cast<int64_t>(args.count));
 
-    keys_at_ = command.size();
+    auto part = [&](auto add) {
+        size_t at = command.size();
 
-    for (size_t i = 0; i < args.count; i++) {
-        command.add(args.limits[i].key.view());
-    }
+        add();
 
-    limits_at_ = command.size();
-    id_at_ = limits_at_;
+        return Part{at, command.size() - at};
+    };
+
+    auto add_id = [&] {
+        command.add(args.id);
+    };
+
+    keys_ = part([&] {
+        for (size_t i = 0; i < args.count; i++) {
+            command.add(args.limits[i].key.view());
+        }
+    });
 
     if (is_short_) {
-        add_short_arguments(args, &command);
-        id_at_ = command.size();
-        command.add(args.id);
+        limits_ = part([&] { add_short_limits(args, &command); });
+        id_ = part(add_id);
     } else {
-        add_full_arguments(args, &command);
+        add_time(args, &command);
+        id_ = part(add_id);
+        limits_ = part([&] { add_full_limits(args, &command); });
     }
 
-    size_ = command.size();
+    all_ = {room, command.size()};
 }
 
 /* ---- replies ---- */

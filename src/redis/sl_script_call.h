@@ -75,20 +75,6 @@ class ScriptText {
      * have only the full one. Their answers are written differently, too. */
     enum class Form { kShortest, kFull };
 
-    explicit ScriptText(const ScriptArgs &args,
-                        Form form = Form::kShortest) noexcept;
-
-    std::string_view all() const noexcept { return {text_, size_}; }
-
-    bool is_short() const noexcept { return is_short_; }
-
-    /* Where the keys begin, then all that belongs to the limits, then the id of
-     * a short one; each ends where the next begins. */
-    size_t keys_at() const noexcept { return keys_at_; }
-    size_t limits_at() const noexcept { return limits_at_; }
-    size_t id_at() const noexcept { return id_at_; }
-
-  private:
     /* Room for any call: what each has, and what a limit adds. */
     static constexpr size_t kMaxSize =
         6 * (CommandWriter::kAroundWord + kUuidSize + 40)
@@ -96,12 +82,36 @@ class ScriptText {
               * (6 * CommandWriter::kAroundWord + sizeof(RedisKey::data)
                  + 4 * kMaxDigits + 2);
 
-    char text_[kMaxSize];
-    size_t size_;
+    /* Written to `room`, which outlives it. */
+    ScriptText(const ScriptArgs &args, char (&room)[kMaxSize],
+               Form form = Form::kShortest) noexcept;
+
+    std::string_view all() const noexcept { return all_; }
+
+    bool is_short() const noexcept { return is_short_; }
+
+    /* Some of its words. */
+    struct Part {
+        size_t at;
+        size_t size;
+
+        std::string_view of(std::string_view all) const noexcept
+        {
+            return all.substr(at, size);
+        }
+    };
+
+    /* The keys, all that the limits are, and the id. */
+    const Part &keys() const noexcept { return keys_; }
+    const Part &limits() const noexcept { return limits_; }
+    const Part &id() const noexcept { return id_; }
+
+  private:
+    std::string_view all_;
     bool is_short_;
-    size_t keys_at_;
-    size_t limits_at_;
-    size_t id_at_;
+    Part keys_;
+    Part limits_;
+    Part id_;
 };
 
 /*
