@@ -26,8 +26,12 @@
  *   redis/           a store that counts in Redis
  *     sl_redis_store       one question = one EVALSHA, to the right server
  *     sl_*_routes          which server that is: the only one, or a cluster's
- *     sl_redis_channel     one connection, its calls, timeouts and breaker
- *     sl_redis_call        a call on its way
+ *     sl_redis_channel     one connection and its calls: sent (sl_redis_batch),
+ *                          answered (sl_redis_replies), waiting for a
+ *                          connection (sl_redis_backlog)
+ *     sl_redis_recovery    its return, by a breaker and a probe
+ *     sl_redis_call        a call, and who waits for it
+ *     sl_script_call       what the script is told, and says
  *     sl_redis_connection  opens a connection, sets it up, notices its end
  *     sl_redis_locator     where to connect to (sl_sentinel: who knows it)
  *     sl_redis_context     hiredis on nginx's event loop, by sl_redis_adapter

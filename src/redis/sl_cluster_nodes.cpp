@@ -27,8 +27,9 @@ ClusterNode::ClusterNode(std::string_view host, in_port_t port,
                          const RedisSettings &settings,
                          SharedBreakers &breakers) noexcept
     : settings_(settings), breakers_(breakers), host_(), endpoint_(),
-      host_name_(), name_text_(), name_(), own_state_(), breaker_(own_state_),
-      is_shared_(false), is_wanted_(true), lanes_(nullptr)
+      host_name_(), name_text_(), name_(), own_state_(),
+      breaker_(own_state_, ngx_worker), is_shared_(false), is_wanted_(true),
+      lanes_(nullptr)
 {
     size_t size = copy_text(host, host_);
 
@@ -141,10 +142,9 @@ bool ClusterNode::has(const RedisChannel &channel) const noexcept
 
 bool ClusterNode::is_idle() const noexcept
 {
-    return waiting_calls == 0
-           && std::all_of(
-               lanes_, lanes_ + settings_.connections,
-               [](const Lane *lane) { return lane->channel.is_idle(); });
+    return std::all_of(
+        lanes_, lanes_ + settings_.connections,
+        [](const Lane *lane) { return lane->channel.is_idle(); });
 }
 
 /* nullptr: more servers than there are places for. */
@@ -164,13 +164,7 @@ void ClusterNode::keep_breaker() noexcept
 
     is_shared_ = shared != nullptr;
 
-    if (breaker_.move_to(is_shared_ ? *shared : own_state_)) {
-        breaker_.set_connected(
-            ngx_worker,
-            std::any_of(lanes_, lanes_ + settings_.connections, [](Lane *lane) {
-                return lane->channel.connection().is_up();
-            }));
-    }
+    breaker_.move_to(is_shared_ ? *shared : own_state_);
 }
 
 /* ---- all of them ---- */

@@ -48,7 +48,7 @@ class ClusterNode {
 
     bool has(const RedisChannel &channel) const noexcept;
 
-    /* No call is on its way to it, or has come from it and waits. */
+    /* No call is on its way to it. */
     bool is_idle() const noexcept;
 
     /* Goes on asking for its breaker's place, and moves if it has another. */
@@ -56,10 +56,6 @@ class ClusterNode {
 
     /* Ends an outage that nobody will see the end of. */
     void forget_outage() noexcept { breaker_.forget(); }
-
-    /* Calls that came from it and are to be tried again in a moment. They know
-     * the channel that they came from. */
-    unsigned waiting_calls = 0;
 
     /* A key in one of its slots, for probes, if there is one. */
     bool has_probe_key = false;
@@ -105,7 +101,7 @@ class ClusterNode {
     /* Of the breaker that workers share, or, if there is no place for it, of
      * this worker's own. */
     BreakerState own_state_;
-    Breaker breaker_;
+    WorkerBreaker breaker_;
     bool is_shared_;
 
     bool is_wanted_;

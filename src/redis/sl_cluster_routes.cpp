@@ -16,12 +16,10 @@ ClusterRoutes::ClusterRoutes(const RedisSettings &settings,
                              SharedBreakers &breakers,
                              StoreMetrics &metrics) noexcept
     : settings_(settings), nodes_(settings, breakers, metrics, *this),
-      owners_(settings, nodes_), is_running_(false), waiting_(),
+      owners_(settings, nodes_), is_running_(false),
       try_again_(
           Wakeup::calling<&ClusterRoutes::send_waiting>(this, Wakeup::kNeeded))
-{
-    ngx_queue_init(&waiting_);
-}
+{}
 
 ClusterRoutes::~ClusterRoutes()
 {
@@ -49,9 +47,8 @@ void ClusterRoutes::stop() noexcept
     try_again_.cancel();
     owners_.stop();
 
-    /* before the servers whose channels they know */
-    while (!ngx_queue_empty(&waiting_)) {
-        give_up(next_waiting());
+    while (!waiting_.is_empty()) {
+        waiting_.pop()->reply(Answer::none(StoreError::kUnavailable));
     }
 
     nodes_.clear();
@@ -96,94 +93,95 @@ bool ClusterRoutes::probe_key(const RedisChannel &channel,
 
 /* ---- calls that came to the wrong server ---- */
 
-bool ClusterRoutes::redirect(RedisCall *call, std::string_view error) noexcept
+CallPtr ClusterRoutes::redirect(RedisChannel &from, CallPtr call,
+                                std::string_view error) noexcept
 {
     Redirection where;
 
     if (!is_running_) {
-        return false;
+        return call;
     }
 
     if (error.substr(0, error.find(' ')) == "TRYAGAIN") {
-        return send_later(call);
+        return send_later(std::move(call));
     }
 
-    return ++call->redirects <= kMaxRedirects
-           && parse_redirection(error, &where) && send_elsewhere(call, where);
+    if (call->add_redirect() > kMaxRedirects
+        || !parse_redirection(error, &where)) {
+        return call;
+    }
+
+    return send_elsewhere(from, std::move(call), where);
 }
 
-bool ClusterRoutes::send_elsewhere(RedisCall *call,
-                                   const Redirection &where) noexcept
+CallPtr ClusterRoutes::send_elsewhere(const RedisChannel &from, CallPtr call,
+                                      const Redirection &where) noexcept
 {
-    const ClusterNode *from = nodes_.of(*call->channel);
+    const ClusterNode *node = nodes_.of(from);
     ClusterNode *to =
-        from != nullptr ? nodes_.find_or_add(where.to, *from) : nullptr;
+        node != nullptr ? nodes_.find_or_add(where.to, *node) : nullptr;
 
     if (!where.is_ask) {
         owners_.moved(where.slot, to);
     }
 
-    return to != nullptr
-           && to->channel_for(call->slot).adopt(call, where.is_ask);
+    if (to == nullptr) {
+        return call;
+    }
+
+    RedisChannel &channel = to->channel_for(call->slot());
+
+    return channel.adopt(std::move(call), where.is_ask);
 }
 
 /*
- * Some keys of the call have moved, and others have not yet. False if there is
- * no time left for that and for a reply: so no call's time ends while it waits
- * here, and servers that do reply are not blamed for it.
+ * Some keys of the call have moved, and others have not yet. Given back if
+ * there is no time left for that and for a reply: then servers that do reply
+ * are not blamed for it.
  */
-bool ClusterRoutes::send_later(RedisCall *call) noexcept
+CallPtr ClusterRoutes::send_later(CallPtr call) noexcept
 {
-    auto left =
-        static_cast<ngx_msec_int_t>(call->timer.timer.key - ngx_current_msec);
     auto needed =
         static_cast<ngx_msec_int_t>(kTryAgainMs + settings_.timeout / 4);
-    ClusterNode *from = nodes_.of(*call->channel);
 
-    if (from == nullptr || !call->timer.timer_set || left < needed) {
-        return false;
+    if (call->time_left() < needed) {
+        return call;
     }
 
     /* it begins anew */
-    call->redirects = 0;
+    call->forget_redirects();
 
-    ngx_queue_insert_tail(&waiting_, static_cast<ngx_queue_t *>(call));
-    from->waiting_calls++;
+    /* the server it came from may be gone before it is tried again */
+    call->set_out(*this, settings_.timeout);
+    waiting_.push(std::move(call));
 
     if (!try_again_.is_set()) {
         try_again_.after(kTryAgainMs);
     }
 
-    return true;
+    return nullptr;
 }
 
-RedisCall *ClusterRoutes::next_waiting() noexcept
+void ClusterRoutes::timed_out(RedisCall &call) noexcept
 {
-    auto *call = static_cast<RedisCall *>(ngx_queue_head(&waiting_));
-
-    ngx_queue_remove(static_cast<ngx_queue_t *>(call));
-    nodes_.of(*call->channel)->waiting_calls--;
-
-    return call;
+    waiting_.take(call)->reply(Answer::none(StoreError::kTimeout));
 }
 
 void ClusterRoutes::send_waiting() noexcept
 {
-    while (!ngx_queue_empty(&waiting_)) {
-        RedisCall *call = next_waiting();
-        RedisChannel *channel = channel_for(call->slot);
-        bool is_wanted = call->receiver != nullptr || !call->is_question;
+    /* as many as there are: some may come back */
+    for (size_t n = waiting_.size(); n > 0; n--) {
+        CallPtr call = waiting_.pop();
+        RedisChannel *channel = channel_for(call->slot());
 
-        if (!is_wanted || channel == nullptr || !channel->adopt(call, false)) {
-            give_up(call);
+        if (channel != nullptr && call->is_wanted()) {
+            call = channel->adopt(std::move(call), false);
+        }
+
+        if (call != nullptr) {
+            call->reply(Answer::none(StoreError::kUnavailable));
         }
     }
-}
-
-void ClusterRoutes::give_up(RedisCall *call) noexcept
-{
-    call->reply(Answer::none(StoreError::kUnavailable));
-    delete call;
 }
 
 }  // namespace sl

@@ -13,7 +13,7 @@
 
 namespace sl {
 
-class ClusterRoutes final : public RedisRoutes {
+class ClusterRoutes final : public RedisRoutes, private CallCarrier {
   public:
     ClusterRoutes(const RedisSettings &settings, SharedBreakers &breakers,
                   StoreMetrics &metrics) noexcept;
@@ -23,7 +23,8 @@ class ClusterRoutes final : public RedisRoutes {
     void stop() noexcept override;
     RedisChannel *channel_for(unsigned slot) noexcept override;
 
-    bool redirect(RedisCall *call, std::string_view error) noexcept override;
+    CallPtr redirect(RedisChannel &from, CallPtr call,
+                     std::string_view error) noexcept override;
     bool needs_one_slot() const noexcept override { return true; }
     void found_slots() noexcept override {}
 
@@ -41,11 +42,16 @@ class ClusterRoutes final : public RedisRoutes {
     }
 
   private:
-    bool send_elsewhere(RedisCall *call, const Redirection &where) noexcept;
-    bool send_later(RedisCall *call) noexcept;
+    CallPtr send_elsewhere(const RedisChannel &from, CallPtr call,
+                           const Redirection &where) noexcept;
+    CallPtr send_later(CallPtr call) noexcept;
     void send_waiting() noexcept;
-    RedisCall *next_waiting() noexcept;
-    static void give_up(RedisCall *call) noexcept;
+
+    /* Calls that wait here are not on their way: no reply can come. */
+    void replied(RedisCall *const *, size_t,
+                 const redisReply *) noexcept override
+    {}
+    void timed_out(RedisCall &call) noexcept override;
 
     const RedisSettings &settings_;
     ClusterNodes nodes_;
@@ -55,7 +61,7 @@ class ClusterRoutes final : public RedisRoutes {
     bool is_running_;
 
     /* Calls that are to be tried again in a moment. */
-    ngx_queue_t waiting_;
+    CallQueue waiting_;
     Wakeup try_again_;
 };
 

@@ -3,7 +3,8 @@
 #include "redis/pure/sl_redis_error.h"
 #include "redis/sl_redis_connection.h"
 #include "redis/sl_redis_login.h"
-#include "redis/sl_redis_probe.h"
+#include "redis/sl_redis_script.h"
+#include "redis/sl_script_call.h"
 
 namespace sl {
 
@@ -63,16 +64,14 @@ bool ConnectionSetup::send_probe(Probe probe) noexcept
 {
     bool is_about_two =
         probe == Probe::kTwoKeys || probe == Probe::kTwoKeysAgain;
-    RedisKey keys[ProbeCommand::kMaxKeys];
+    RedisKey keys[2];
     size_t count = 0;
 
     count += probe != Probe::kNoKey && user_.probe_key(&keys[0]);
     count += is_about_two && user_.other_probe_key(&keys[1]);
     probe_ = probe;
 
-    ProbeCommand command(keys, count);
-
-    return connection_.send(&probe_command_, command.text(), command.size());
+    return connection_.send_probe(&probe_command_, keys, count);
 }
 
 /* ---- replies ---- */

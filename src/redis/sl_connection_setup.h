@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include "redis/sl_redis_command.h"
 #include "redis/sl_redis_context.h"
 #include "redis/sl_redis_user.h"
 

@@ -1,100 +1,13 @@
 #include "redis/sl_redis_call.h"
 
-#include <algorithm>
 #include <new>
-
-#include "redis/sl_redis_command.h"
-#include "redis/sl_redis_script.h"
 
 namespace sl {
 
-namespace {
-
-/* What the script says of a request that it has not decided about yet. */
-constexpr int64_t kAskAgain = -1;
-
-ScriptLimit script_limit(const LimitQuery &limit, std::string_view prefix,
-                         KeyStyle style)
+std::unique_ptr<Provisional> Provisional::of(const Query &query,
+                                             const ScriptArgs &all) noexcept
 {
-    static const char *const kRules[2][2] = {{"", "n"}, {"d", "dn"}};
-
-    return ScriptLimit{redis_key(prefix, limit.zone, limit.key, style),
-                       limit.window_us,
-                       limit.max,
-                       limit.cost,
-                       limit.buckets,
-                       kRules[limit.counts_refused][limit.dry_run]};
-}
-
-/* Room for any command: what each has, and what a limit adds. */
-constexpr size_t kMaxCommand =
-    6 * (CommandWriter::kAroundWord + kUuidSize + 40)
-    + kMaxLimits
-          * (6 * CommandWriter::kAroundWord + sizeof(RedisKey::data)
-             + 4 * kMaxDigits + 2);
-
-/* What most requests are; the script takes a shorter form of it. */
-bool are_ordinary(const ScriptArgs &args)
-{
-    if (args.count == 0 || args.time_us != ScriptArgs::kAsk) {
-        return false;
-    }
-
-    return std::all_of(
-        args.limits, args.limits + args.count, [](const ScriptLimit &limit) {
-            return limit.cost == 1 && limit.buckets == 0 && *limit.rule == '\0';
-        });
-}
-
-/* How many limits, and what each of them is. */
-void add_limits(const ScriptArgs &args, CommandWriter *command)
-{
-    char count[1 + kMaxDigits] = {'/'};
-    char *end = write_number(count + 1, static_cast<int64_t>(args.count));
-
-    command->add({count, static_cast<size_t>(end - count)});
-
-    for (size_t i = 0; i < args.count; i++) {
-        command->add(args.limits[i].window_us);
-        command->add(args.limits[i].max);
-    }
-}
-
-void add_arguments(const ScriptArgs &args, CommandWriter *command)
-{
-    if (args.time_us == ScriptArgs::kAsk) {
-        command->add("");
-    } else {
-        command->add(args.time_us);
-    }
-
-    command->add(args.id);
-
-    for (size_t i = 0; i < args.count; i++) {
-        const ScriptLimit &limit = args.limits[i];
-
-        command->add(limit.window_us);
-        command->add(limit.max);
-        command->add(limit.cost);
-        command->add(static_cast<int64_t>(limit.buckets));
-        command->add(limit.rule);
-    }
-}
-
-}  // namespace
-
-ScriptArgs::ScriptArgs(const Query &query, int64_t time,
-                       std::string_view prefix, KeyStyle style) noexcept
-    : count(query.count), id(query.id), time_us(time), slot(0)
-{
-    for (size_t i = 0; i < count; i++) {
-        limits[i] = script_limit(query.limits[i], prefix, style);
-    }
-}
-
-Provisional *Provisional::of(const Query &query, const ScriptArgs &all) noexcept
-{
-    Provisional *p = nullptr;
+    std::unique_ptr<Provisional> p;
 
     for (size_t i = 0; i < query.count; i++) {
         if (!query.limits[i].provisional) {
@@ -102,76 +15,83 @@ Provisional *Provisional::of(const Query &query, const ScriptArgs &all) noexcept
         }
 
         if (p == nullptr) {
-            p = new (std::nothrow) Provisional();
+            p.reset(new (std::nothrow) Provisional());
         }
 
         if (p != nullptr) {
-            p->index[p->args.count] = i;
-            p->args.limits[p->args.count++] = all.limits[i];
+            p->index_[p->args_.count] = i;
+            p->args_.limits[p->args_.count++] = all.limits[i];
         }
     }
 
     if (p != nullptr) {
-        p->args.slot = all.slot;
-        ngx_memcpy(p->id, query.id.data(), kUuidSize);
-        p->args.id = {p->id, kUuidSize};
+        p->args_.slot = all.slot;
+        p->args_.id = {p->id_, query.id.copy(p->id_, sizeof(p->id_))};
     }
 
     return p;
 }
 
-/* Writes the EVALSHA; lua/sliding_window.lua says what it is made of. */
-RedisCall *RedisCall::create(const ScriptArgs &args) noexcept
+ScriptArgs Provisional::counted_in(const Answer &answer) const noexcept
 {
-    char text[kMaxCommand];
-    bool ordinary = are_ordinary(args);
-    CommandWriter command(text,
-                          3 + args.count + 2 + args.count * (ordinary ? 2 : 5));
+    ScriptArgs counted = args_.only(
+        [&](size_t i) { return answer.states[index_[i]].is_counted; });
 
-    command.add("EVALSHA");
-    command.add(script_sha());
-    command.add(static_cast<int64_t>(args.count));
+    counted.time_us = answer.time_us;
 
-    size_t key_at = command.size();
+    return counted;
+}
 
-    for (size_t i = 0; i < args.count; i++) {
-        command.add(args.limits[i].key.view());
-    }
+ScriptArgs Provisional::uncertain() const noexcept
+{
+    ScriptArgs all = args_;
 
-    size_t limit_at = command.size();
-    size_t id_at = limit_at;
+    all.time_us = Store::kUncertain;
 
-    if (ordinary) {
-        add_limits(args, &command);
-        id_at = command.size();
-        command.add(args.id);
-    } else {
-        add_arguments(args, &command);
-    }
+    return all;
+}
 
-    void *memory =
-        ::operator new(sizeof(RedisCall) + command.size(), std::nothrow);
+/* ---- a call ---- */
+
+CallPtr RedisCall::create(Kind kind, const ScriptArgs &args,
+                          AnswerReceiver *receiver) noexcept
+{
+    char room[ScriptText::kMaxSize];
+    ScriptText text(args, room);
+    size_t size = text.all().size();
+    void *memory = ::operator new(sizeof(RedisCall) + size, std::nothrow);
 
     if (memory == nullptr) {
         return nullptr;
     }
 
-    auto *call = new (memory) RedisCall();
+    CallPtr call(new (memory) RedisCall(kind, args, receiver));
+    char *command = reinterpret_cast<char *>(call.get() + 1);
 
-    call->command = reinterpret_cast<char *>(call + 1);
-    call->size = command.size();
-    ngx_memcpy(call->command, text, call->size);
-
-    call->is_ordinary = ordinary;
-    call->keys = {call->command + key_at, limit_at - key_at};
-    call->shared = {call->command + limit_at, id_at - limit_at};
-    call->id = {call->command + id_at, call->size - id_at};
-
-    call->slot = args.slot;
-    call->timer.data = call;
-    call->timer.log = ngx_cycle->log;
+    call->command_ = {command, text.all().copy(command, size)};
+    call->keys_ = text.keys().of(call->command_);
+    call->shared_ = text.limits().of(call->command_);
+    call->id_ = text.id().of(call->command_);
+    call->may_be_joined_ = text.is_short();
 
     return call;
+}
+
+RedisCall::RedisCall(Kind kind, const ScriptArgs &args,
+                     AnswerReceiver *receiver) noexcept
+    : RedisCommand{on_reply_to_it}, ngx_queue_t(), kind_(kind),
+      limits_(args.count), slot_(args.slot), may_be_joined_(false),
+      receiver_(receiver), carrier_(nullptr),
+      timer_(Wakeup::calling<&RedisCall::end_time>(this, Wakeup::kNeeded)),
+      is_late_(false), late_since_(0), watch_(nullptr), is_undecided_(false),
+      is_retried_(false), redirects_(0)
+{}
+
+RedisCall::~RedisCall()
+{
+    if (watch_ != nullptr) {
+        watch_->end();
+    }
 }
 
 void RedisCall::operator delete(void *memory) noexcept
@@ -179,24 +99,11 @@ void RedisCall::operator delete(void *memory) noexcept
     ::operator delete(memory);
 }
 
-const RedisCall *RedisCall::expiring;
-
-RedisCall::~RedisCall()
-{
-    delete provisional;
-    stop_timer();
-
-    if (expiring == this) {
-        expiring = nullptr;
-    }
-}
-
 void RedisCall::reply(const Answer &answer) noexcept
 {
-    AnswerReceiver *to = receiver;
+    AnswerReceiver *to = std::exchange(receiver_, nullptr);
 
-    receiver = nullptr;
-    stop_timer();
+    timer_.cancel();
 
     if (to != nullptr) {
         to->receive(answer);
@@ -205,115 +112,93 @@ void RedisCall::reply(const Answer &answer) noexcept
 
 void RedisCall::abandon(bool keep_provisional) noexcept
 {
-    receiver = nullptr;
+    receiver_ = nullptr;
 
     if (keep_provisional) {
-        delete provisional;
-        provisional = nullptr;
+        provisional_.reset();
     }
 }
 
-void RedisCall::stop_timer() noexcept
+void RedisCall::set_out(CallCarrier &carrier, ngx_msec_t timeout) noexcept
 {
-    if (timer.timer_set) {
-        ngx_del_timer(&timer);
+    carrier_ = &carrier;
+
+    if (!timer_.is_set()) {
+        timer_.after(timeout);
     }
 }
 
-/* ---- replies ---- */
-
-namespace {
-
-bool read_array(const redisReply *reply, size_t count, int64_t *numbers)
+void RedisCall::set_late() noexcept
 {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != count) {
-        return false;
-    }
-
-    for (size_t i = 0; i < count; i++) {
-        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
-            return false;
-        }
-
-        numbers[i] = reply->element[i]->integer;
-    }
-
-    return true;
+    is_late_ = true;
+    late_since_ = ngx_current_msec;
 }
 
-/* Eight bytes each, the lowest first. */
-bool read_packed(const redisReply *reply, size_t count, int64_t *numbers)
+void RedisCall::start_over() noexcept
 {
-    std::string_view text =
-        reply->type == REDIS_REPLY_STRING ? text_of(reply) : "";
+    timer_.cancel();
+    is_late_ = false;
 
-    if (text.size() != count * 8) {
-        return false;
+    if (watch_ != nullptr) {
+        watch_->end();
     }
-
-    for (size_t i = 0; i < count; i++) {
-        uint64_t number = 0;
-
-        for (size_t byte = 8; byte > 0; byte--) {
-            number = number << 8 | static_cast<uint8_t>(text[i * 8 + byte - 1]);
-        }
-
-        numbers[i] = static_cast<int64_t>(number);
-    }
-
-    return true;
 }
 
-}  // namespace
-
-/* ---- several in one ---- */
-
-size_t RedisBatch::write(char (&text)[kMaxSize]) const noexcept
+void RedisCall::on_reply_to_it(RedisCommand *self, redisReply *reply) noexcept
 {
-    size_t limits = calls[0]->limits;
-    CommandWriter command(text, 3 + count * limits + 1 + 2 * limits + count);
+    auto *call = static_cast<RedisCall *>(self);
 
-    command.add("EVALSHA");
-    command.add(script_sha());
-    command.add(static_cast<int64_t>(count * limits));
-
-    for (size_t i = 0; i < count; i++) {
-        command.add_raw(calls[i]->keys);
-    }
-
-    command.add_raw(calls[0]->shared);
-
-    for (size_t i = 0; i < count; i++) {
-        command.add_raw(calls[i]->id);
-    }
-
-    return command.size();
+    call->carrier_->replied(&call, 1, reply);
 }
 
-bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
-                uint32_t *again) noexcept
+/* ---- several ---- */
+
+CallQueue::~CallQueue()
 {
-    int64_t numbers[numbers_in_answer(kMaxLimits)];
-    size_t count = numbers_in_answer(limits);
-
-    if (!read_packed(reply, count, numbers)
-        && !read_array(reply, count, numbers)) {
-        return false;
+    while (!is_empty()) {
+        pop();
     }
+}
 
-    *again = 0;
+void CallQueue::push(CallPtr call) noexcept
+{
+    ngx_queue_t *place = call.release();
 
-    for (size_t i = 0; i < limits; i++) {
-        int64_t &admits = numbers[i * kNumbersPerLimit];
+    ngx_queue_insert_tail(&head_, place);
+    size_++;
+}
 
-        if (admits == kAskAgain) {
-            *again |= uint32_t{1} << i;
-            admits = 0;
-        }
-    }
+CallPtr CallQueue::pop() noexcept
+{
+    RedisCall *call = first();
 
-    return read_answer(numbers, count, limits, answer->states,
-                       &answer->time_us);
+    return call != nullptr ? take(*call) : nullptr;
+}
+
+CallPtr CallQueue::take(RedisCall &call) noexcept
+{
+    ngx_queue_t *place = &call;
+
+    ngx_queue_remove(place);
+    size_--;
+
+    return CallPtr(&call);
+}
+
+RedisCall *CallQueue::first() const noexcept
+{
+    return call_at(ngx_queue_head(&head_));
+}
+
+RedisCall *CallQueue::next(const RedisCall &call) const noexcept
+{
+    return call_at(ngx_queue_next(static_cast<const ngx_queue_t *>(&call)));
+}
+
+RedisCall *CallQueue::call_at(ngx_queue_t *place) const noexcept
+{
+    return place != ngx_queue_sentinel(&head_) ? static_cast<RedisCall *>(place)
+                                               : nullptr;
 }
 
 }  // namespace sl

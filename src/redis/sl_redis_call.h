@@ -1,141 +1,146 @@
 /*
- * A call of lua/sliding_window.lua on its way: what it says, who waits for the
- * answer, and what has to be done if nobody does.
+ * A call of lua/sliding_window.lua: what it says, who waits for the answer, and
+ * what has to be done if nobody does.
+ *
+ * A call has one owner at a time: whoever holds its CallPtr, or the CallQueue
+ * it is in. It may live long after its asker gave up or went away: until its
+ * reply has come, or the connection broke. Functions that may be unable to take
+ * a call over return it then, and nullptr if it is theirs.
  */
 
 #pragma once
 
-#include "base/pure/sl_uuid.h"
-#include "base/sl_nginx.h"
-#include "redis/pure/sl_key.h"
-#include "redis/sl_redis_connection.h"
-#include "store/sl_store.h"
+#include <memory>
+#include <utility>
+
+#include "base/sl_wakeup.h"
+#include "redis/sl_redis_command.h"
+#include "redis/sl_script_call.h"
 
 namespace sl {
 
-class RedisChannel;
+class RedisCall;
 
-/* A limit as the script wants it. */
-struct ScriptLimit {
-    RedisKey key;
-    int64_t window_us;
-    int64_t max;
-    int64_t cost;
-    unsigned buckets;
-    const char *rule;
-};
-
-/* What the script is called with. */
-struct ScriptArgs {
-    static constexpr int64_t kAsk = -1;
-
-    ScriptLimit limits[kMaxLimits];
-    size_t count;
-    std::string_view id;
-
-    /* kAsk, or of the answer whose counts are to be taken back. */
-    int64_t time_us;
-
-    /* That of its keys in a cluster; elsewhere what decides on the connection,
-     * where there are several. */
-    unsigned slot;
-
-    ScriptArgs() noexcept : limits(), count(0), time_us(kAsk), slot(0) {}
-
-    ScriptArgs(const Query &query, int64_t time, std::string_view prefix,
-               KeyStyle style) noexcept;
-
-    /* Those of the limits whose index is picked. */
-    template <typename Predicate>
-    ScriptArgs only(Predicate is_picked) const noexcept
-    {
-        ScriptArgs some;
-
-        some.id = id;
-        some.time_us = time_us;
-        some.slot = slot;
-
-        for (size_t i = 0; i < count; i++) {
-            if (is_picked(i)) {
-                some.limits[some.count++] = limits[i];
-            }
-        }
-
-        return some;
-    }
-};
+using CallPtr = std::unique_ptr<RedisCall>;
 
 /* What is to be taken back if the answer finds nobody. */
-struct Provisional {
-    /* Has no id of its own: that is in `id`. */
-    ScriptArgs args;
+class Provisional {
+  public:
+    /* nullptr if nothing in the question is provisional, or without memory. */
+    static std::unique_ptr<Provisional> of(const Query &query,
+                                           const ScriptArgs &all) noexcept;
+
+    /* What is to be taken back of what this answer says was counted. */
+    ScriptArgs counted_in(const Answer &answer) const noexcept;
+
+    /* The answer was lost: all of it, as nobody knows what was counted. */
+    ScriptArgs uncertain() const noexcept;
+
+  private:
+    Provisional() noexcept : args_(), index_(), id_() {}
+
+    /* The limits; their id is in `id_`. */
+    ScriptArgs args_;
 
     /* Which limit of the question each of them is. */
-    size_t index[kMaxLimits];
+    size_t index_[kMaxLimits];
 
-    char id[kUuidSize];
-
-    /* nullptr if there is nothing provisional in it, or no memory. */
-    static Provisional *of(const Query &query, const ScriptArgs &all) noexcept;
+    char id_[kUuidSize];
 };
 
-/*
- * A channel owns it until the reply has come or the connection broke, which
- * may be long after its asker gave up or went away.
- */
-struct RedisCall final : RedisCommand, PendingQuestion, ngx_queue_t {
-    RedisChannel *channel;
+/* Who has calls on their way, and is told what becomes of them. */
+class CallCarrier {
+  public:
+    /*
+     * The reply to one command that has asked for these: one call, or several
+     * that are alike. nullptr: the connection broke first.
+     */
+    virtual void replied(RedisCall *const *calls, size_t count,
+                         const redisReply *reply) noexcept = 0;
 
-    /* nullptr once answered, timed out or abandoned. */
-    AnswerReceiver *receiver;
+    /* Its time is up. */
+    virtual void timed_out(RedisCall &call) noexcept = 0;
 
-    ngx_event_t timer;
+  protected:
+    ~CallCarrier() = default;
+};
 
-    /* It asks, about so many limits; if not, it takes something back. */
-    bool is_question;
-    size_t limits;
+class RedisCall final : public RedisCommand,
+                        public PendingQuestion,
+                        private ngx_queue_t {
+  public:
+    enum class Kind {
+        kQuestion,
+        kProbe,        /* asks to see whether the server answers */
+        kTakeBack,     /* may be tried again, however often it has run */
+        kTakeBackOnce, /* may not */
+    };
 
-    /* What to take back if it is not known or not wanted; nullptr: nothing. */
-    Provisional *provisional;
+    /* nullptr: out of memory. `receiver` gets the answer, if there is one. */
+    static CallPtr create(Kind kind, const ScriptArgs &args,
+                          AnswerReceiver *receiver) noexcept;
 
-    /* It takes something back, and may do so twice. */
-    bool is_repeatable;
-
-    /* Its time is up and the reply has not come; since when. */
-    bool is_late;
-    ngx_msec_t late_since;
-
-    /* In Redis's protocol, kept for another try. It is part of the call's own
-     * memory. */
-    char *command;
-    size_t size;
-
-    /* It can be asked together with others that have the same limits: these are
-     * the words of the command that are its own, and those it shares. */
-    bool is_ordinary;
-    std::string_view keys;
-    std::string_view shared;
-    std::string_view id;
-
-    /* As ScriptArgs has it. */
-    unsigned slot;
-
-    /* Redis had lost the script, and has been given it again. */
-    bool retried;
-
-    /* How often it was sent elsewhere. */
-    unsigned redirects;
-
-    /* Whose timeout is being dealt with; nullptr once it is gone. */
-    static const RedisCall *expiring;
-
-    /* nullptr: out of memory. */
-    static RedisCall *create(const ScriptArgs &args) noexcept;
+    /* It is larger than its type: the command stands behind it. */
+    static void operator delete(void *memory) noexcept;
 
     ~RedisCall();
 
-    /* It is larger than its type. */
-    static void operator delete(void *memory) noexcept;
+    RedisCall(const RedisCall &) = delete;
+    RedisCall &operator=(const RedisCall &) = delete;
+
+    /* ---- what it says ---- */
+
+    bool is_probe() const noexcept { return kind_ == Kind::kProbe; }
+
+    bool takes_back() const noexcept
+    {
+        return kind_ == Kind::kTakeBack || kind_ == Kind::kTakeBackOnce;
+    }
+
+    bool is_repeatable() const noexcept { return kind_ == Kind::kTakeBack; }
+
+    /* How many limits it is about. */
+    size_t limits() const noexcept { return limits_; }
+
+    /* As ScriptArgs has it. */
+    unsigned slot() const noexcept { return slot_; }
+
+    /* In Redis's protocol. */
+    std::string_view command() const noexcept { return command_; }
+
+    /*
+     * Whether it can be asked in one command with others that are alike; the
+     * words of that which are its own, and those that they have in common.
+     */
+    bool may_be_joined() const noexcept { return may_be_joined_; }
+    bool is_like(const RedisCall &other) const noexcept
+    {
+        return shared_ == other.shared_;
+    }
+
+    /* What is said to one of them would be said to the other. */
+    bool asks_the_same(const RedisCall &other) const noexcept
+    {
+        return keys_ == other.keys_ && shared_ == other.shared_;
+    }
+
+    std::string_view keys() const noexcept { return keys_; }
+    std::string_view shared() const noexcept { return shared_; }
+    std::string_view id() const noexcept { return id_; }
+
+    /* From now on it is asked alone. */
+    void part() noexcept { may_be_joined_ = false; }
+
+    /* ---- who waits for it ---- */
+
+    /* What nobody waits for need not be sent, unless it takes something back.
+     */
+    bool is_wanted() const noexcept
+    {
+        return receiver_ != nullptr || takes_back();
+    }
+
+    bool is_awaited() const noexcept { return receiver_ != nullptr; }
 
     /* Answers whoever still waits. */
     void reply(const Answer &answer) noexcept;
@@ -143,32 +148,153 @@ struct RedisCall final : RedisCommand, PendingQuestion, ngx_queue_t {
     /* The timer stays: that no reply comes is worth knowing all the same. */
     void abandon(bool keep_provisional) noexcept override;
 
-    void stop_timer() noexcept;
+    /* nullptr: nothing is. */
+    const Provisional *provisional() const noexcept
+    {
+        return provisional_.get();
+    }
+
+    void set_provisional(std::unique_ptr<Provisional> provisional) noexcept
+    {
+        provisional_ = std::move(provisional);
+    }
+
+    /* ---- on its way ---- */
+
+    /* Whoever waits does so from the first time it was sent. */
+    void set_out(CallCarrier &carrier, ngx_msec_t timeout) noexcept;
+
+    /* Until its time is up. */
+    ngx_msec_int_t time_left() const noexcept
+    {
+        return timer_.is_set() ? timer_.left() : 0;
+    }
+
+    /* Its time is up and the reply has not come. */
+    bool is_late() const noexcept { return is_late_; }
+    void set_late() noexcept;
+
+    /* Since that was noticed, or since another server has it. */
+    ngx_msec_t late_for() const noexcept
+    {
+        return ngx_current_msec - late_since_;
+    }
+
+    /* That it is late is not the doing of the server it goes to now. */
+    void excuse() noexcept { late_since_ = ngx_current_msec; }
+
+    /* It is to be sent again, whenever that may be: its time begins anew. */
+    void start_over() noexcept;
+
+    /* The script has been asked alone, and wants to be asked once more. */
+    bool is_undecided() const noexcept { return is_undecided_; }
+    void set_undecided() noexcept { is_undecided_ = true; }
+
+    /* Redis has lost the script. False: that has happened to it before. */
+    bool may_be_retried() noexcept { return !std::exchange(is_retried_, true); }
+
+    /* How often it has been sent elsewhere, with this time. */
+    unsigned add_redirect() noexcept { return ++redirects_; }
+    void forget_redirects() noexcept { redirects_ = 0; }
+
+    /*
+     * Looks whether a call outlives something that may answer it. For one that
+     * starts over meanwhile nobody waits any more either.
+     */
+    class Watch {
+      public:
+        explicit Watch(RedisCall &call) noexcept : call_(&call)
+        {
+            call.watch_ = this;
+        }
+
+        ~Watch() { end(); }
+
+        Watch(const Watch &) = delete;
+        Watch &operator=(const Watch &) = delete;
+
+        bool is_gone() const noexcept { return call_ == nullptr; }
+
+      private:
+        friend class RedisCall;
+
+        void end() noexcept
+        {
+            if (call_ != nullptr) {
+                call_->watch_ = nullptr;
+                call_ = nullptr;
+            }
+        }
+
+        RedisCall *call_;
+    };
+
+  private:
+    friend class CallQueue;
+
+    RedisCall(Kind kind, const ScriptArgs &args,
+              AnswerReceiver *receiver) noexcept;
+
+    void end_time() noexcept { carrier_->timed_out(*this); }
+
+    static void on_reply_to_it(RedisCommand *self, redisReply *reply) noexcept;
+
+    const Kind kind_;
+    const size_t limits_;
+    const unsigned slot_;
+
+    /* The parts are parts of the command. */
+    std::string_view command_;
+    std::string_view keys_;
+    std::string_view shared_;
+    std::string_view id_;
+    bool may_be_joined_;
+
+    /* nullptr once answered, timed out or abandoned. */
+    AnswerReceiver *receiver_;
+    std::unique_ptr<Provisional> provisional_;
+
+    /* Who had it on its way last. */
+    CallCarrier *carrier_;
+    Wakeup timer_;
+    bool is_late_;
+    ngx_msec_t late_since_;
+    Watch *watch_;
+
+    bool is_undecided_;
+    bool is_retried_;
+    unsigned redirects_;
 };
 
-/* Ordinary calls with the same limits, asked in one command. */
-struct RedisBatch final : RedisCommand {
-    /* Of one limit; of fewer calls if they have more: an answer has no room. */
-    static constexpr size_t kMaxCalls = kMaxLimits;
+/* Calls, the oldest first. They are the queue's. */
+class CallQueue {
+  public:
+    CallQueue() noexcept : head_(), size_(0) { ngx_queue_init(&head_); }
+    ~CallQueue();
 
-    /* Room for the command: for all their keys and ids, and the limits. */
-    static constexpr size_t kMaxSize =
-        kMaxCalls * (sizeof(RedisKey::data) + kUuidSize + 4 * 32) + 256;
+    CallQueue(const CallQueue &) = delete;
+    CallQueue &operator=(const CallQueue &) = delete;
 
-    RedisChannel *channel;
-    RedisCall *calls[kMaxCalls];
-    size_t count;
+    size_t size() const noexcept { return size_; }
+    bool is_empty() const noexcept { return size_ == 0; }
 
-    /* Returns the size. */
-    size_t write(char (&text)[kMaxSize]) const noexcept;
+    void push(CallPtr call) noexcept;
+
+    /* The oldest; nullptr: there is none. */
+    CallPtr pop() noexcept;
+
+    /* One that is in it. */
+    CallPtr take(RedisCall &call) noexcept;
+
+    /* nullptr: there is none, or none behind it. */
+    RedisCall *first() const noexcept;
+    RedisCall *next(const RedisCall &call) const noexcept;
+
+  private:
+    RedisCall *call_at(ngx_queue_t *place) const noexcept;
+
+    mutable ngx_queue_t head_;
+    size_t size_;
 };
-
-/*
- * False: that is not what the script returns. `*again` has a bit for each limit
- * of a request that it has not decided about, and wants to be asked about once
- * more, alone.
- */
-bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
-                uint32_t *again) noexcept;
 
 }  // namespace sl

@@ -2,6 +2,7 @@
 
 #include "redis/sl_redis_adapter.h"
 #include "redis/sl_redis_login.h"
+#include "redis/sl_script_call.h"
 
 namespace sl {
 
@@ -62,6 +63,16 @@ bool RedisConnection::send(
     std::initializer_list<std::string_view> words) noexcept
 {
     return ac_ != nullptr && send_words(ac_, on_reply, command, words);
+}
+
+bool RedisConnection::send_probe(RedisCommand *command, const RedisKey *keys,
+                                 size_t count) noexcept
+{
+    char room[ScriptText::kMaxSize];
+    ScriptText call(ScriptArgs::probe(keys, count), room,
+                    ScriptText::Form::kFull);
+
+    return send(command, call.all().data(), call.all().size());
 }
 
 bool RedisConnection::send_login(RedisCommand *command) noexcept

@@ -70,9 +70,10 @@ class RedisConnection final : private LocatorUser {
      */
     void read_waiting_input() noexcept;
 
-    bool is_delivering() const noexcept
+    /* There is a connection, and no reply is being delivered. */
+    bool is_listening() const noexcept
     {
-        return ac_ != nullptr && (ac_->c.flags & REDIS_IN_CALLBACK);
+        return ac_ != nullptr && !(ac_->c.flags & REDIS_IN_CALLBACK);
     }
 
     /* Sends what is queued, before the end of this turn; see the adapter. */
@@ -84,6 +85,11 @@ class RedisConnection final : private LocatorUser {
 
     /* AUTH, if there is a password; as above. */
     bool send_login(RedisCommand *command) noexcept;
+
+    /* A call of the script that tries the server out; without keys it changes
+     * nothing there. As send(). */
+    bool send_probe(RedisCommand *command, const RedisKey *keys,
+                    size_t count) noexcept;
 
     /* Loads the script (again): commands sent from now on will find it. */
     bool send_script() noexcept { return setup_.send_script(); }

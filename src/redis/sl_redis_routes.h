@@ -7,7 +7,7 @@
 
 namespace sl {
 
-class RedisRoutes : public RedisRouter {
+class RedisRoutes : public ChannelOwner {
   public:
     virtual ~RedisRoutes() = default;
 

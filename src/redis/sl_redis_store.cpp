@@ -8,7 +8,7 @@
 namespace sl {
 
 RedisStore::RedisStore(const RedisSettings &settings) noexcept
-    : settings_(settings), shared_(nullptr), routes_(nullptr)
+    : settings_(settings), shared_(nullptr)
 {}
 
 /* Not reused by a reload: workers of the old configuration, who may have an
@@ -59,11 +59,11 @@ ngx_int_t RedisStore::init_shared(ngx_shm_zone_t *zone, void *) noexcept
 void RedisStore::start() noexcept
 {
     if (is_cluster()) {
-        routes_ = new (std::nothrow)
-            ClusterRoutes(settings_, shared().breakers, metrics());
+        routes_.reset(new (std::nothrow) ClusterRoutes(
+            settings_, shared().breakers, metrics()));
     } else {
-        routes_ = new (std::nothrow) SingleRoutes(settings_, shared().breakers,
-                                                  shared().slots, metrics());
+        routes_.reset(new (std::nothrow) SingleRoutes(
+            settings_, shared().breakers, shared().slots, metrics()));
     }
 
     if (routes_ != nullptr) {
@@ -94,12 +94,9 @@ bool RedisStore::next_outage(size_t *place, Outage *outage) const noexcept
 
 void RedisStore::stop() noexcept
 {
-    RedisRoutes *routes = routes_;
-
-    if (routes != nullptr) {
-        routes->stop();
-        routes_ = nullptr;
-        delete routes;
+    if (routes_ != nullptr) {
+        routes_->stop();
+        routes_.reset();
     }
 }
 
@@ -141,18 +138,17 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
         return nullptr;
     }
 
-    RedisCall *call = RedisCall::create(args);
+    CallPtr call =
+        RedisCall::create(RedisCall::Kind::kQuestion, args, &receiver);
 
     if (call == nullptr) {
         answer->error = StoreError::kMemory;
         return nullptr;
     }
 
-    call->is_question = true;
-    call->limits = query.count;
-    call->provisional = Provisional::of(query, args);
+    call->set_provisional(Provisional::of(query, args));
 
-    return channel->ask(call, receiver, &answer->error);
+    return channel->ask(std::move(call), answer);
 }
 
 void RedisStore::take_back(const Query &query, int64_t time_us) noexcept

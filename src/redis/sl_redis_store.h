@@ -1,9 +1,37 @@
 /*
  * The store that counts in Redis: turns a question into one EVALSHA, and sends
  * it to the server that has the keys.
+ *
+ * Who has whom, in each worker:
+ *
+ *   RedisStore
+ *     RedisRoutes            which server has which keys: SingleRoutes (there
+ * is one, perhaps found by Sentinels) or ClusterRoutes RedisLocator where a
+ * server is: FixedLocator, SentinelLocator WorkerBreaker        one per server;
+ * its state is shared by all workers RedisChannel         `connections` per
+ * server: the calls on their way RedisConnection    one hiredis context at a
+ * time, set up and watched RedisRecovery      brings it back, with the breaker
+ * and a probe CallCollector      calls of this turn that can go out together
+ *         CallQueue          calls that have no reply yet
+ *         Backlog            calls that wait for a connection
+ *
+ * Whoever is owned knows its owner by a small interface, and no more of it:
+ * RedisUser, RecoveryUser, CallCarrier, ChannelOwner, LocatorUser.
+ *
+ * The words:
+ *
+ *   question   what one request asks a store: may it pass these limits?
+ *   query      how a question is put to any store: limits, keys and id
+ *   call       one execution of the script for one request: a question, what
+ *              takes it back, or a probe
+ *   batch      several calls that are alike, in one command
+ *   command    what goes over a connection and has one reply: a call, a batch,
+ *              or what a connection says for itself
  */
 
 #pragma once
+
+#include <memory>
 
 #include "redis/sl_single_routes.h"
 
@@ -62,11 +90,13 @@ class RedisStore final : public Store {
 
     const RedisSettings &settings_;
     ngx_shm_zone_t *shared_;
-    RedisRoutes *routes_; /* nullptr unless started */
+
+    /* nullptr unless started. */
+    std::unique_ptr<RedisRoutes> routes_;
 };
 
-/* Of the client library that the module was built with, and whether it can
- * speak TLS. */
+/* The version of the client library that the module was built with, and whether
+ * that can speak TLS. */
 std::string_view hiredis_version() noexcept;
 bool hiredis_has_tls() noexcept;
 

@@ -1,22 +1,11 @@
-/* Whom a connection tells what: of replies, and of how it is itself. */
+/* Whom a connection tells how it is. */
 
 #pragma once
 
 #include "redis/pure/sl_key.h"
 #include "redis/sl_redis_settings.h"
 
-struct redisReply;
-
 namespace sl {
-
-/* A command that has been sent and waits for its reply. */
-struct RedisCommand {
-    /*
-     * Called once: with the reply, or with nullptr if the connection breaks
-     * first. Inside hiredis: the handler must not run requests.
-     */
-    void (*on_reply)(RedisCommand *self, redisReply *reply) noexcept;
-};
 
 /* Whoever uses a connection. */
 class RedisUser {

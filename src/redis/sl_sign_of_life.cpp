@@ -1,7 +1,6 @@
 #include "redis/sl_sign_of_life.h"
 
 #include "redis/sl_redis_connection.h"
-#include "redis/sl_redis_probe.h"
 
 namespace sl {
 
@@ -42,7 +41,6 @@ void SignOfLife::wake() noexcept
     }
 
     ngx_msec_t silence = ngx_current_msec - heard_at_;
-    ProbeCommand without_keys(nullptr, 0);
 
     if (is_awaited_) {
         connection_.replace("it does not reply");
@@ -50,9 +48,7 @@ void SignOfLife::wake() noexcept
     } else if (silence < kMaxSilenceMs) {
         timer_.after(kMaxSilenceMs - silence);
 
-    } else if (connection_.send(&question_, without_keys.text(),
-                                without_keys.size()))
-    {
+    } else if (connection_.send_probe(&question_, nullptr, 0)) {
         is_awaited_ = true;
         /* as long as a check may stay unanswered */
         timer_.after(2 * settings_.timeout);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/sl_wakeup.h"
+#include "redis/sl_redis_command.h"
 #include "redis/sl_redis_user.h"
 
 namespace sl {

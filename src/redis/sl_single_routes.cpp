@@ -23,7 +23,8 @@ SingleRoutes::SingleRoutes(const RedisSettings &settings,
     : settings_(settings),
       /* it is the only server that asks for a place, and keeps it */
       breaker_(*breakers.of(view(settings.name),
-                            static_cast<int64_t>(ngx_current_msec))),
+                            static_cast<int64_t>(ngx_current_msec)),
+               ngx_worker),
       slots_(slots), metrics_(metrics),
       lanes_(new (std::nothrow) Lane[settings.connections]()), sentinel_(0),
       watcher_(settings, sentinel_),
@@ -118,7 +119,8 @@ void SingleRoutes::found_slots() noexcept
 
 /* There is nobody to send the call to. But the slot is remembered: probes about
  * it will show whether that is mended. */
-bool SingleRoutes::redirect(RedisCall *, std::string_view error) noexcept
+CallPtr SingleRoutes::redirect(RedisChannel &, CallPtr call,
+                               std::string_view error) noexcept
 {
     Redirection where;
 
@@ -126,7 +128,7 @@ bool SingleRoutes::redirect(RedisCall *, std::string_view error) noexcept
         slots_.elsewhere.store(where.slot + 1);
     }
 
-    return false;
+    return call;
 }
 
 bool SingleRoutes::probe_key(const RedisChannel &, RedisKey *key) const noexcept

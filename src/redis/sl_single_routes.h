@@ -11,7 +11,8 @@ namespace sl {
 
 /*
  * What workers have found out together about a server that was configured as
- * the only one, but has slots: as one of a cluster, or a proxy before several.
+ * the only one, but has slots: as one of a cluster, or a proxy in front of
+ * several.
  */
 struct SharedSlots {
     /* The server refuses calls about keys of different slots. */
@@ -40,7 +41,8 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
     }
 
     void found_slots() noexcept override;
-    bool redirect(RedisCall *, std::string_view error) noexcept override;
+    CallPtr redirect(RedisChannel &from, CallPtr call,
+                     std::string_view error) noexcept override;
     bool probe_key(const RedisChannel &, RedisKey *key) const noexcept override;
     bool other_probe_key(RedisKey *key) const noexcept override;
 
@@ -62,7 +64,7 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
                      std::string_view reason) noexcept override;
 
     const RedisSettings &settings_;
-    Breaker breaker_;
+    WorkerBreaker breaker_;
     SharedSlots &slots_;
     StoreMetrics &metrics_;
     Lane *lanes_;

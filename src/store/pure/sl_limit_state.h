@@ -13,7 +13,7 @@ namespace sl {
 /* Most limits one question can be about. */
 constexpr size_t kMaxLimits = 16;
 
-/* For LimitState::used: nobody was asked. */
+/* For LimitState::used: nobody was asked, or the store did not get that far. */
 constexpr int64_t kUnknownUse = -1;
 
 /*

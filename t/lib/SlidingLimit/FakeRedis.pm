@@ -1,10 +1,11 @@
 # A scripted Redis, for faults that a real one will not produce. It sets up
 # connections as a Redis would; what it answers to a check is up to the test:
 #
-#   my $fake = start_fake_redis(sub { my ($socket, $n) = @_; print $socket "..." });
+#   my $fake = start_fake_redis(sub { my ($socket, $n, @words) = @_; print $socket "..." });
 #
 # is called for every check, in a process of its own for each connection, with
-# the number of the check on that connection. Returning false closes it.
+# the number of the check on that connection and what follows its EVALSHA. Returning
+# false closes it.
 #
 #   on_connect => sub { my ($socket) = @_; ... }   instead of the usual set-up
 
@@ -78,7 +79,7 @@ sub serve {
             print $socket ADMITTED;
         }
         elsif ($command eq 'EVALSHA') {
-            return unless $answer->($socket, ++$checks);
+            return unless $answer->($socket, ++$checks, @args);
         }
         else {
             print $socket "+OK\r\n";

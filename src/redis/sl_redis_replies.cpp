@@ -1,0 +1,321 @@
+/* What a channel makes of replies, be they to one call or to several. */
+
+#include <algorithm>
+#include <utility>
+
+#include "redis/pure/sl_redis_error.h"
+#include "redis/sl_redis_channel.h"
+
+namespace sl {
+
+namespace {
+
+StoreError to_store_error(RedisError error)
+{
+    switch (error) {
+    case RedisError::kUnavailable:
+    case RedisError::kElsewhere:
+        return StoreError::kUnavailable;
+
+    case RedisError::kForbidden:
+        return StoreError::kForbidden;
+
+    case RedisError::kNoScript:
+    case RedisError::kCrossSlot:
+    case RedisError::kThisCall:
+        break;
+    }
+
+    return StoreError::kScript;
+}
+
+/* There was no Redis that would have executed it, but there may be one later.
+ */
+bool may_be_over_later(RedisError error)
+{
+    return error == RedisError::kUnavailable || error == RedisError::kForbidden;
+}
+
+/* Something is wrong with the call, or only with asking about several requests
+ * at once: a proxy may have words of its own for that. */
+bool may_be_about_several(RedisError error)
+{
+    return error == RedisError::kCrossSlot || error == RedisError::kThisCall;
+}
+
+/* What an answer says to the request whose limits begin there. */
+Answer part_of(const Answer &all, size_t first, size_t limits)
+{
+    Answer part = Answer::none(all.error);
+
+    part.known = all.known;
+    part.time_us = all.time_us;
+    std::copy_n(all.states + first, limits, part.states);
+
+    return part;
+}
+
+}  // namespace
+
+void RedisChannel::replied(RedisCall *const *calls, size_t count,
+                           const redisReply *reply) noexcept
+{
+    CallGroup group;
+
+    for (size_t i = 0; i < count; i++) {
+        undecided_.remove(*calls[i]);
+        group.add(calls_.take(*calls[i]));
+    }
+
+    if (reply == nullptr) {
+        lost(group);
+    } else if (reply->type == REDIS_REPLY_ERROR) {
+        answered_with_error(group, text_of(reply));
+    } else {
+        answered(group, reply);
+    }
+}
+
+/* The connection has said why it broke. */
+void RedisChannel::lost(CallGroup &group) noexcept
+{
+    for (CallPtr &call : group) {
+        if (call->is_repeatable()) {
+            postpone(std::move(call));
+        } else {
+            deliver(*call, Answer::none(StoreError::kConnection));
+        }
+    }
+}
+
+/*
+ * Those that can be tried once more are; what is wrong with the rest is said
+ * once, and before they are told: whoever asked may ask again, with what is
+ * known then.
+ */
+void RedisChannel::answered_with_error(CallGroup &group,
+                                       std::string_view error) noexcept
+{
+    RedisError kind = classify_redis_error(error);
+    bool is_alone = group.count == 1;
+    bool is_reported = false;
+
+    if (kind == RedisError::kCrossSlot) {
+        owner_.found_slots();
+    }
+
+    for (CallPtr &call : group) {
+        call = !is_alone && may_be_about_several(kind)
+                   ? ask_alone(std::move(call))
+                   : try_elsewhere(std::move(call), kind, error);
+    }
+
+    for (CallPtr &call : group) {
+        if (call == nullptr) {
+            continue;
+        }
+
+        Answer answer = Answer::none(to_store_error(kind));
+
+        /* a probe asks whether the server answers, not who has the slot */
+        answer.known = call->is_probe() && kind == RedisError::kElsewhere
+                       && settings_.topology == Topology::kCluster;
+
+        if (!answer.known && !std::exchange(is_reported, true)) {
+            report_error(kind, error);
+        }
+
+        if (call->is_repeatable() && may_be_over_later(kind)) {
+            postpone(std::move(call));
+        } else {
+            deliver(*call, answer);
+        }
+    }
+}
+
+/* Each as if it had been asked alone. */
+void RedisChannel::answered(CallGroup &group, const redisReply *reply) noexcept
+{
+    size_t limits = group.calls[0]->limits();
+    Answer all = Answer::none(StoreError::kNonsense);
+    uint32_t undecided = 0;
+
+    /* what takes back is alone, and what the reply says does not matter */
+    if (group.calls[0]->takes_back()) {
+        if (!group.calls[0]->is_late()) {
+            recovery_.succeeded();
+        }
+
+        return;
+    }
+
+    all.known = read_reply(reply, group.count * limits, &all, &undecided);
+
+    if (!all.known) {
+        connection_.fail(Trouble::kUnreachable,
+                         "its answer is not what the script returns");
+    }
+
+    for (size_t i = 0; i < group.count; i++) {
+        CallPtr &call = group.calls[i];
+        Answer answer = part_of(all, i * limits, limits);
+
+        if (all.known && (undecided & uint32_t{1} << i * limits)) {
+            call = group.count > 1 ? ask_alone(std::move(call))
+                                   : ask_again(std::move(call));
+            answer = Answer::none(StoreError::kConnection);
+        }
+
+        if (call != nullptr) {
+            deliver(*call, answer);
+        }
+    }
+}
+
+/* To whoever waits; and if nobody does, what is provisional is taken back. */
+void RedisChannel::deliver(RedisCall &call, const Answer &answer) noexcept
+{
+    const Provisional *provisional = call.provisional();
+
+    if (answer.known && !call.is_late()) {
+        recovery_.succeeded();
+    }
+
+    if (answer.known && !call.is_awaited() && provisional != nullptr) {
+        take_back(provisional->counted_in(answer));
+    }
+
+    call.reply(answer);
+
+    if (answer.error == StoreError::kConnection && !answer.known
+        && provisional != nullptr)
+    {
+        take_back(provisional->uncertain());
+    }
+}
+
+/*
+ * Together with others it could not be decided: something about it is not
+ * ordinary. Whatever was counted all the same is known by its id, and not
+ * counted twice. What nobody waits for any longer is gone.
+ */
+CallPtr RedisChannel::ask_alone(CallPtr call) noexcept
+{
+    if (call->is_late()) {
+        return nullptr;
+    }
+
+    recovery_.succeeded();
+    call->part();
+
+    return send(std::move(call));
+}
+
+/*
+ * The script has counted nothing yet: to decide, it has more to tidy up than it
+ * does in one call. Each call leaves it less, and lets others have their turn.
+ * Where too many ask already, or too little time is left for an answer to come
+ * before it is up, the request is refused.
+ */
+CallPtr RedisChannel::ask_again(CallPtr call) noexcept
+{
+    if (call->is_late()) {
+        return nullptr;
+    }
+
+    recovery_.succeeded();
+
+    auto needed = static_cast<ngx_msec_int_t>(settings_.timeout / 4);
+
+    if (undecided_.is_full() || call->time_left() < needed) {
+        deliver(*call, refusal(*call));
+        return nullptr;
+    }
+
+    call->set_undecided();
+
+    return send(std::move(call));
+}
+
+/* What is said to a request that may be within its limits, but nobody knows:
+ * not now, and nothing was counted. By the same time again there may be less to
+ * tidy up. */
+Answer RedisChannel::refusal(const RedisCall &undecided) const noexcept
+{
+    Answer answer = Answer::none(StoreError::kTimeout);
+    auto wait_us = static_cast<int64_t>(settings_.timeout) * 1000;
+
+    answer.known = true;
+    std::fill_n(answer.states, undecided.limits(),
+                LimitState{false, false, kUnknownUse, wait_us});
+
+    return answer;
+}
+
+/* It has not run, and somewhere, or once more, it may. */
+CallPtr RedisChannel::try_elsewhere(CallPtr call, RedisError kind,
+                                    std::string_view error) noexcept
+{
+    if (kind == RedisError::kNoScript) {
+        return retry_with_script(std::move(call));
+    }
+
+    if (kind == RedisError::kElsewhere && !call->is_probe()) {
+        return owner_.redirect(*this, std::move(call), error);
+    }
+
+    return call;
+}
+
+/*
+ * Redis has restarted, failed over or been told to forget its scripts. The
+ * call has not run, so asking again counts it once; also if its asker is gone.
+ */
+CallPtr RedisChannel::retry_with_script(CallPtr call) noexcept
+{
+    if (!call->may_be_retried() || !connection_.send_script()) {
+        return call;
+    }
+
+    return send(std::move(call));
+}
+
+void RedisChannel::report_error(RedisError kind,
+                                std::string_view error) noexcept
+{
+    bool is_cluster = settings_.topology == Topology::kCluster;
+
+    switch (kind) {
+    case RedisError::kUnavailable:
+        connection_.fail(Trouble::kUnavailable, error);
+        break;
+
+    case RedisError::kForbidden:
+        connection_.fail(Trouble::kForbidden, error);
+        break;
+
+    case RedisError::kElsewhere:
+        if (is_cluster) {
+            log_.complain(error);
+        } else {
+            connection_.fail(Trouble::kElsewhere, error);
+        }
+
+        break;
+
+    case RedisError::kCrossSlot:
+        /* elsewhere its owner has been told, and knows what to do */
+        if (is_cluster) {
+            log_.complain(error);
+        }
+
+        break;
+
+    case RedisError::kNoScript:
+    case RedisError::kThisCall:
+        log_.complain(error);
+        break;
+    }
+}
+
+}  // namespace sl

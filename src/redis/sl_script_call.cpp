@@ -1,0 +1,218 @@
+#include "redis/sl_script_call.h"
+
+#include <algorithm>
+
+#include "redis/sl_redis_script.h"
+
+namespace sl {
+
+namespace {
+
+/* What the script says of a request that it has not decided about yet. */
+constexpr int64_t kUndecided = -1;
+
+ScriptLimit script_limit(const LimitQuery &limit, std::string_view prefix,
+                         KeyStyle style)
+{
+    static const char *const kRules[2][2] = {{"", "n"}, {"d", "dn"}};
+
+    return ScriptLimit{redis_key(prefix, limit.zone, limit.key, style),
+                       limit.window_us,
+                       limit.max,
+                       limit.cost,
+                       limit.buckets,
+                       kRules[limit.counts_refused][limit.dry_run]};
+}
+
+/* What most requests are. */
+bool are_ordinary(const ScriptArgs &args)
+{
+    if (args.count == 0 || args.time_us != ScriptArgs::kAsk) {
+        return false;
+    }
+
+    return std::all_of(
+        args.limits, args.limits + args.count, [](const ScriptLimit &limit) {
+            return limit.cost == 1 && limit.buckets == 0 && *limit.rule == '\0';
+        });
+}
+
+/* How many limits, and what each of them is. */
+void add_short_limits(const ScriptArgs &args, CommandWriter *command)
+{
+    char count[1 + kMaxDigits] = {'/'};
+    char *end = write_number(count + 1, static_cast<int64_t>(args.count));
+
+    command->add({count, static_cast<size_t>(end - count)});
+
+    for (size_t i = 0; i < args.count; i++) {
+        command->add(args.limits[i].window_us);
+        command->add(args.limits[i].max);
+    }
+}
+
+void add_full_limits(const ScriptArgs &args, CommandWriter *command)
+{
+    for (size_t i = 0; i < args.count; i++) {
+        const ScriptLimit &limit = args.limits[i];
+
+        command->add(limit.window_us);
+        command->add(limit.max);
+        command->add(limit.cost);
+        command->add(static_cast<int64_t>(limit.buckets));
+        command->add(limit.rule);
+    }
+}
+
+void add_time(const ScriptArgs &args, CommandWriter *command)
+{
+    if (args.time_us == ScriptArgs::kAsk) {
+        command->add("");
+    } else if (args.time_us == ScriptArgs::kTryOut) {
+        command->add("?");
+    } else {
+        command->add(args.time_us);
+    }
+}
+
+}  // namespace
+
+ScriptArgs::ScriptArgs(const Query &query, int64_t time,
+                       std::string_view prefix, KeyStyle style) noexcept
+    : count(query.count), id(query.id), time_us(time), slot(0)
+{
+    for (size_t i = 0; i < count; i++) {
+        limits[i] = script_limit(query.limits[i], prefix, style);
+    }
+}
+
+ScriptArgs ScriptArgs::probe(const RedisKey *keys, size_t count) noexcept
+{
+    ScriptArgs args;
+
+    args.time_us = kTryOut;
+    args.id = "probe";
+    args.count = count;
+
+    for (size_t i = 0; i < count; i++) {
+        args.limits[i] = ScriptLimit{keys[i], 100000, 1000000, 1, 0, ""};
+    }
+
+    return args;
+}
+
+ScriptText::ScriptText(const ScriptArgs &args, char (&room)[kMaxSize],
+                       Form form) noexcept
+    : is_short_(form == Form::kShortest && are_ordinary(args)), keys_(),
+      limits_(), id_()
+{
+    CommandWriter command(room, 3 + args.count + 2
+                                    + args.count * (is_short_ ? 2 : 5));
+
+    command.add("EVALSHA");
+    command.add(script_sha());
+    command.add(static_cast<int64_t>(args.count));
+
+    auto part = [&](auto add) {
+        size_t at = command.size();
+
+        add();
+
+        return Part{at, command.size() - at};
+    };
+
+    auto add_id = [&] {
+        command.add(args.id);
+    };
+
+    keys_ = part([&] {
+        for (size_t i = 0; i < args.count; i++) {
+            command.add(args.limits[i].key.view());
+        }
+    });
+
+    if (is_short_) {
+        limits_ = part([&] { add_short_limits(args, &command); });
+        id_ = part(add_id);
+    } else {
+        add_time(args, &command);
+        id_ = part(add_id);
+        limits_ = part([&] { add_full_limits(args, &command); });
+    }
+
+    all_ = {room, command.size()};
+}
+
+/* ---- replies ---- */
+
+namespace {
+
+bool read_array(const redisReply *reply, size_t count, int64_t *numbers)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != count) {
+        return false;
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
+            return false;
+        }
+
+        numbers[i] = reply->element[i]->integer;
+    }
+
+    return true;
+}
+
+/* Eight bytes each, the lowest first. */
+bool read_packed(const redisReply *reply, size_t count, int64_t *numbers)
+{
+    std::string_view text =
+        reply->type == REDIS_REPLY_STRING ? text_of(reply) : "";
+
+    if (text.size() != count * 8) {
+        return false;
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t number = 0;
+
+        for (size_t byte = 8; byte > 0; byte--) {
+            number = number << 8 | static_cast<uint8_t>(text[i * 8 + byte - 1]);
+        }
+
+        numbers[i] = static_cast<int64_t>(number);
+    }
+
+    return true;
+}
+
+}  // namespace
+
+bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
+                uint32_t *undecided) noexcept
+{
+    int64_t numbers[numbers_in_answer(kMaxLimits)];
+    size_t count = numbers_in_answer(limits);
+
+    if (!read_packed(reply, count, numbers)
+        && !read_array(reply, count, numbers)) {
+        return false;
+    }
+
+    *undecided = 0;
+
+    for (size_t i = 0; i < limits; i++) {
+        int64_t &admits = numbers[i * kNumbersPerLimit];
+
+        if (admits == kUndecided) {
+            *undecided |= uint32_t{1} << i;
+            admits = 0;
+        }
+    }
+
+    return read_answer(numbers, count, limits, answer->states,
+                       &answer->time_us);
+}
+
+}  // namespace sl
