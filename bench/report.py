@@ -2,6 +2,7 @@
 
 import statistics
 
+import slowest
 from variants import VARIANTS
 
 SCRIPTS = {"common": "the common script", "module": "the module's, one request",
@@ -134,6 +135,14 @@ def print_scripts(results):
                  for name, label in SCRIPTS.items()])
 
 
+def print_slowest(results):
+    rounds = results["slowest"]
+    print_table(f"The longest call of the script, by Redis's slow log, with {slowest.ENTRIES:,} entries "
+                f"(each call at its best; {slowest.LOGGED_FROM_US} µs at least)", ["", "µs"],
+                [[case.label + ("" if case.is_target else " (no target)"), f"{median(rounds, case.label):,.0f}"]
+                 for case in slowest.CASES])
+
+
 def print_latency(results):
     rounds = results["latency"]["rounds"]
     rows = [[what, f"{median(rounds, name + '_p50_us'):.0f}", f"{median(rounds, name + '_p99_us'):.0f}"]
@@ -182,6 +191,11 @@ def targets(results):
         return [("Redis CPU, eight requests at once, pipelined / the common script's",
                  [r["module_batch"]["redis_us"] / r["common"]["redis_us"] for r in rounds], "≤", 7 / 9.2)]
 
+    def of_slowest(rounds):
+        return [(f"ms that a call of the script holds up Redis, at most, with {slowest.ENTRIES:,} entries",
+                 [max(r[case.label] for case in slowest.CASES if case.is_target) / 1000 for r in rounds],
+                 "≤", 1)]
+
     def of_instructions(instructions):
         of_redis = instructions["redis"]
         return [("Redis instructions, eight requests at once / the common script's",
@@ -201,7 +215,7 @@ def targets(results):
                 for name, when in (("many", ""), ("many_killed", " after a kill"))]
 
     by_step = {"variants": of_variants, "latency": of_latency, "scripts": of_scripts,
-               "instructions": of_instructions, "entries": of_entries,
+               "slowest": of_slowest, "instructions": of_instructions, "entries": of_entries,
                "table_taking_back": of_taking_back}
     return [target for step, find in by_step.items() if step in results
             for target in find(results[step])]
@@ -236,7 +250,7 @@ def print_all(results):
           f"; {results['rounds']} rounds of {results['seconds']} s")
 
     tables = {"variants": print_variants, "latency": print_latency, "scripts": print_scripts,
-              "instructions": print_instructions, "entries": print_entries,
+              "slowest": print_slowest, "instructions": print_instructions, "entries": print_entries,
               "clients": lambda r: print_growth(r, "clients", "clients"),
               "limits": lambda r: print_growth(r, "limits", "limits per request"),
               "connections": lambda r: print_growth(r, "connections", "connections"),

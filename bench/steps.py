@@ -9,6 +9,7 @@ import typing
 
 import callgrind
 import scripts
+import slowest
 from load import fill, measure, paced, wrk
 from servers import BENCH, Nginx, Redis, output_of
 from variants import VARIANTS
@@ -118,6 +119,12 @@ def script_cost(bench):
             for _ in range(ROUNDS)]
 
 
+def slowest_calls(bench):
+    """Of the script, in µs, by what it has to do, in rounds."""
+    bench.note(f"the longest calls of the script, {slowest.ENTRIES:,} entries")
+    return slowest.measure(bench.redis, rounds=1 if QUICK else 2, tries=4)
+
+
 def grow_entries(bench):
     """With what is in the window already. As many entries in all each time.
 
@@ -213,6 +220,7 @@ STEPS = {
     "variants": compare_variants,
     "latency": added_latency,
     "scripts": script_cost,
+    "slowest": slowest_calls,
     "instructions": count_instructions,
     "entries": grow_entries,
     "clients": grow_clients,
