@@ -122,7 +122,7 @@ def script_cost(bench):
 def slowest_calls(bench):
     """Of the script, in µs, by what it has to do, in rounds."""
     bench.note(f"the longest calls of the script, {slowest.ENTRIES:,} entries")
-    return slowest.measure(bench.redis, rounds=1 if QUICK else 3, tries=4)
+    return slowest.measure(bench.redis, rounds=1 if QUICK else 2, tries=4)
 
 
 def grow_entries(bench):
