@@ -32,18 +32,23 @@
  *     sl_redis_recovery    its return, by a breaker and a probe
  *     sl_redis_call        a call, and who waits for it
  *     sl_script_call       what the script is told, and says
- *     sl_redis_connection  opens a connection, sets it up, notices its end
+ *     sl_redis_connection  opens a connection, notices its end
+ *                          (sl_connection_setup: its first commands,
+ *                          sl_sign_of_life: that it is never silent for long)
  *     sl_redis_locator     where to connect to (sl_sentinel: who knows it)
  *     sl_redis_context     hiredis on nginx's event loop, by sl_redis_adapter
  *     sl_redis_tls         and encrypted
  *     sl_redis_script      lua/sliding_window.lua, embedded
- *   answer/          what the client is told: headers, refusals, and what
- *                    the configuration may use, $sliding_limit_*
+ *   answer/          what the client is told
+ *     sl_headers           rate-limit headers on every answer
+ *     sl_refusal, sl_body  the refusal, and its body
+ *     sl_variables         $sliding_limit_*, for the configuration and the log
  *   metrics/         what operators see of all that, counted in shared memory
  *   monitor/         and shown: as text, as JSON or as a page (page/)
  *   base/            what everything uses
  *
- * Includes point one way: scripts/check-includes knows which.
+ * Includes point one way: scripts/check-includes knows which. More in
+ * docs/architecture.md.
  */
 
 #include "answer/sl_variables.h"

@@ -86,6 +86,14 @@ for my $name ($parameters =~ /^    \{"(\w+=?)", offsetof/mg) {
     ok scalar(grep { /`$name/ } values %section), "$name is documented";
 }
 
+for my $guide ('docs/architecture.md', 'src/ngx_http_sliding_limit_module.cpp') {
+    my $text = do { local (@ARGV, $/) = $guide; <> };
+    my @files = $text =~ m{\b((?:answer|base|config|metrics|monitor|redis|request|store)/(?:pure/)?sl_\w+)}g;
+    is join(' ', grep { !-e "src/$_.h" && !-e "src/$_.cpp" } @files), '', "$guide names files that are there";
+    my @suites = $text =~ m{\b(t/\w+\.t)\b}g;
+    is join(' ', grep { !-e } @suites), '', "$guide names suites that are there";
+}
+
 my $script = do { local (@ARGV, $/) = 'lua/sliding_window.lua'; <> };
 my %called = map { lc($_) => 1 } $script =~ /(?:redis\.p?|\b)call\('([A-Z]+)'/g;
 is join(' ', sort(rights())), join(' ', sort map { "+$_" } keys %called, qw(evalsha script|load select)),
