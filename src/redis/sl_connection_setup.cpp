@@ -1,6 +1,5 @@
 #include "redis/sl_connection_setup.h"
 
-#include "redis/pure/sl_redis_error.h"
 #include "redis/sl_redis_connection.h"
 #include "redis/sl_redis_login.h"
 #include "redis/sl_redis_script.h"
@@ -22,7 +21,7 @@ bool ConnectionSetup::start() noexcept
     return connection_.send_login(&login_command_) && send_select()
            && (settings_.topology != Topology::kSentinel
                || connection_.send(&role_command_, {"ROLE"}))
-           && send_script() && send_probe(first_probe());
+           && send_script() && send_first_probe();
 }
 
 bool ConnectionSetup::send_select() noexcept
@@ -49,29 +48,34 @@ bool ConnectionSetup::send_asking() noexcept
     return connection_.send(&command_, {"ASKING"});
 }
 
-ConnectionSetup::Probe ConnectionSetup::first_probe() const noexcept
+bool ConnectionSetup::send_first_probe() noexcept
 {
     RedisKey key;
 
     if (!user_.probe_key(&key)) {
-        return Probe::kNoKey;
+        probe_ = Probe::kNoKey;
+        return send_probe(0);
     }
 
-    return user_.other_probe_key(&key) ? Probe::kTwoKeys : Probe::kOneKey;
+    if (!user_.other_probe_key(&key)) {
+        probe_ = Probe::kOneKey;
+        return send_probe(1);
+    }
+
+    probe_ = Probe::kTwoKeys;
+    return send_probe(2);
 }
 
-bool ConnectionSetup::send_probe(Probe probe) noexcept
+/* A key that there is not any more is left out. */
+bool ConnectionSetup::send_probe(size_t keys) noexcept
 {
-    bool is_about_two =
-        probe == Probe::kTwoKeys || probe == Probe::kTwoKeysAgain;
-    RedisKey keys[2];
+    RedisKey list[2];
     size_t count = 0;
 
-    count += probe != Probe::kNoKey && user_.probe_key(&keys[0]);
-    count += is_about_two && user_.other_probe_key(&keys[1]);
-    probe_ = probe;
+    count += keys > 0 && user_.probe_key(&list[0]);
+    count += keys > 1 && user_.other_probe_key(&list[count]);
 
-    return connection_.send_probe(&probe_command_, keys, count);
+    return connection_.send_probe(&probe_command_, list, count);
 }
 
 /* ---- replies ---- */
@@ -152,49 +156,64 @@ void ConnectionSetup::on_probe(RedisCommand *self, redisReply *reply) noexcept
         return;
     }
 
-    if (setup->probe_ == Probe::kOneOfTwo) {
-        setup->user_.found_slots();
-    }
-
-    setup->connection_.set_up();
+    setup->probe_answered();
 }
 
-/*
- * Perhaps only because the call was about two keys, for which proxies have
- * words of their own. But an error that is not about slots may have any cause:
- * so it has to come twice.
- */
+void ConnectionSetup::probe_answered() noexcept
+{
+    if (probe_ == Probe::kOneBeforeTwo) {
+        probe_ = Probe::kTwoAgain;
+    } else {
+        set_up(probe_ == Probe::kOneOfTwo);
+    }
+}
+
 void ConnectionSetup::probe_refused(std::string_view error) noexcept
 {
     RedisError kind = classify_redis_error(error);
-    bool is_about_call = kind == RedisError::kThisCall;
-    bool is_about_slots = kind == RedisError::kCrossSlot;
-    Probe next;
+    bool may_be_slots =
+        kind == RedisError::kCrossSlot || kind == RedisError::kThisCall;
 
-    if (probe_ == Probe::kTwoKeys && is_about_call) {
-        next = Probe::kTwoKeysAgain;
+    if (probe_ == Probe::kTwoKeys && may_be_slots) {
+        probe_again(kind);
 
-    } else if ((probe_ == Probe::kTwoKeys && is_about_slots)
-               || (probe_ == Probe::kTwoKeysAgain
-                   && (is_about_call || is_about_slots)))
-    {
-        next = Probe::kOneOfTwo;
+    } else if (probe_ == Probe::kTwoAgain && may_be_slots) {
+        set_up(true);
 
     } else if (kind == RedisError::kElsewhere
                && settings_.topology == Topology::kCluster)
     {
         /* what is known of a cluster's slots may be out of date */
-        connection_.set_up();
-        return;
+        set_up(false);
 
     } else {
         refused(error);
-        return;
     }
+}
 
-    if (!send_probe(next)) {
+/*
+ * Proxies have words of their own for keys of different slots. But an error
+ * that does not speak of slots may have come by chance: so it has to come
+ * twice.
+ */
+void ConnectionSetup::probe_again(RedisError because) noexcept
+{
+    bool is_certain = because == RedisError::kCrossSlot;
+
+    probe_ = is_certain ? Probe::kOneOfTwo : Probe::kOneBeforeTwo;
+
+    if (!send_probe(1) || (!is_certain && !send_probe(2))) {
         connection_.fail(Trouble::kLocal, "out of memory");
     }
+}
+
+void ConnectionSetup::set_up(bool has_slots) noexcept
+{
+    if (has_slots) {
+        user_.found_slots();
+    }
+
+    connection_.set_up();
 }
 
 }  // namespace sl

@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include "redis/pure/sl_redis_error.h"
 #include "redis/sl_redis_command.h"
 #include "redis/sl_redis_context.h"
 #include "redis/sl_redis_user.h"
@@ -39,12 +40,21 @@ class ConnectionSetup {
 
   private:
     /*
-     * What the server has been asked about:
+     * What the server has been asked about, and says next. Perhaps it refuses a
+     * call only because that is about two keys:
      *
-     *   two keys ──refused──▶ two keys again ──refused──▶ one key of the two
-     *      └────refused, as they are in different slots───▲
+     *   two keys ──CROSSSLOT──▶ one of the two: an answer proves it
+     *      └─────another error──▶ one, before two again: both are asked at once
+     *                              └──answer──▶ two again: an error proves it
      */
-    enum class Probe { kNoKey, kOneKey, kTwoKeys, kTwoKeysAgain, kOneOfTwo };
+    enum class Probe {
+        kNoKey,
+        kOneKey,
+        kTwoKeys,
+        kOneOfTwo,
+        kOneBeforeTwo,
+        kTwoAgain,
+    };
 
     /* One of the commands; its reply must not be an error. */
     struct SetupCommand : RedisCommand {
@@ -52,9 +62,12 @@ class ConnectionSetup {
     };
 
     bool send_select() noexcept;
-    bool send_probe(Probe probe) noexcept;
-    Probe first_probe() const noexcept;
+    bool send_first_probe() noexcept;
+    bool send_probe(size_t keys) noexcept;
+    void probe_answered() noexcept;
     void probe_refused(std::string_view error) noexcept;
+    void probe_again(RedisError because) noexcept;
+    void set_up(bool has_slots) noexcept;
     void refused(std::string_view error) noexcept;
 
     static void on_reply(RedisCommand *self, redisReply *reply) noexcept;
