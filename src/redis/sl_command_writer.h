@@ -38,7 +38,7 @@ class CommandWriter {
              static_cast<size_t>(write_number(digits, number) - digits)});
     }
 
-    /* Words that have been written before. */
+    /* For words that have been written before. */
     void add_raw(std::string_view words) noexcept
     {
         memcpy(end_, words.data(), words.size());
@@ -50,7 +50,7 @@ class CommandWriter {
   private:
     static constexpr std::string_view kLineEnd = "\r\n";
 
-    /* Most are small. */
+    /* Most words are short. */
     void add_size(char mark, size_t size) noexcept
     {
         *end_++ = mark;

@@ -54,7 +54,7 @@ class RedisChannel final : private RedisUser,
                            private CallCarrier,
                            private RecoveryUser {
   public:
-    /* `name` is for the log. All of them outlive the channel. */
+    /* `name` is for the log. All that is passed outlives the channel. */
     RedisChannel(const RedisSettings &settings, const ngx_str_t &name,
                  RedisLocator &locator, WorkerBreaker &breaker,
                  StoreMetrics &metrics, ChannelOwner &owner) noexcept;
@@ -71,7 +71,7 @@ class RedisChannel final : private RedisUser,
     /* Whether ask() has a chance. If not, looks for the server's return. */
     bool is_usable() noexcept;
 
-    /* A check was not asked because there was none. */
+    /* A check was not asked because ask() had no chance. */
     void turned_away() noexcept { recovery_.turned_away(); }
 
     /* As far as is known, ask() has no chance. */
@@ -84,7 +84,8 @@ class RedisChannel final : private RedisUser,
      * answer is in `*answer`. */
     PendingQuestion *ask(CallPtr &&call, Answer *answer) noexcept;
 
-    /* Sends it, now or when the server is back. */
+    /* Takes back what these limits have counted, now or when the server is
+     * back. */
     void take_back(const ScriptArgs &all) noexcept;
 
     /* For a call that another channel was the wrong one for. */

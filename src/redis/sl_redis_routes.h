@@ -14,7 +14,8 @@ class RedisRoutes : public ChannelOwner {
     virtual void start() noexcept = 0;
     virtual void stop() noexcept = 0;
 
-    /* To the server that has the keys of this slot; nullptr: none is known. */
+    /* The way to the server that has the keys of this slot; nullptr: none is
+     * known. */
     virtual RedisChannel *channel_for(unsigned slot) noexcept = 0;
 };
 

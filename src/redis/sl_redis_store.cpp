@@ -11,8 +11,8 @@ RedisStore::RedisStore(const RedisSettings &settings) noexcept
     : settings_(settings), shared_(nullptr)
 {}
 
-/* Not reused by a reload: workers of the old configuration, who may have an
- * old password, do not decide for those of the new one. */
+/* A reload does not reuse this memory: workers of the old configuration, who
+ * may have an old password, do not decide for those of the new one. */
 bool RedisStore::share(ngx_conf_t *cf, const ngx_str_t &name) noexcept
 {
     ngx_str_t zone_name;
@@ -27,7 +27,7 @@ bool RedisStore::share(ngx_conf_t *cf, const ngx_str_t &name) noexcept
 
     ngx_sprintf(zone_name.data, "sliding_limit:%V", &name);
 
-    /* nginx's allocator needs some of it, and gives whole pages */
+    /* nginx's allocator needs some of the memory, and gives whole pages */
     shared_ =
         ngx_shared_memory_add(cf, &zone_name, sizeof(Shared) + 8 * ngx_pagesize,
                               &ngx_http_sliding_limit_module);
@@ -106,7 +106,7 @@ ScriptArgs RedisStore::args_for(const Query &query,
     ScriptArgs args(query, time_us, view(settings_.prefix),
                     is_cluster() ? KeyStyle::kInBraces : KeyStyle::kPlain);
 
-    /* on a cluster all keys of a question are in one */
+    /* on a cluster all keys of a question are in one slot */
     if (is_cluster()) {
         args.slot = cluster_slot(args.limits[0].key.view());
     } else if (settings_.connections > 1) {

@@ -42,8 +42,8 @@ class RedisStore final : public Store {
     explicit RedisStore(const RedisSettings &settings) noexcept;
 
     /*
-     * The memory for what workers know together; false, with a message, if
-     * there is none. To be called once, and before start().
+     * Reserves memory for what workers know together; false, with a message,
+     * if there is none. To be called once, and before start().
      */
     bool share(ngx_conf_t *cf, const ngx_str_t &name) noexcept;
 
