@@ -231,11 +231,13 @@ else
     end
 end
 
--- Calls everything that this script may ever call. Nothing is written before it is known
--- that it can be removed.
+-- Calls everything that this script may ever call. Nothing is added before it is known
+-- that it can be removed. What needs memory comes first: a script that has changed
+-- something is given all it wants.
 local function rehearse(key)
     local call = redis.call
 
+    call('ZADD', key, 'XX', 0, id)
     call('UNLINK', key)
     call('ZRANGE', key, 0, 0)
     call('ZCARD', key)
@@ -244,7 +246,6 @@ local function rehearse(key)
     call('ZREM', key, id)
     call('ZREMRANGEBYRANK', key, 0, 0)
     call('ZREMRANGEBYSCORE', key, 0, 0)
-    call('ZADD', key, 'XX', 0, id)
     keep_for(key, 0)
     call('ZINCRBY', key, 1, id)
     call('UNLINK', key)

@@ -825,10 +825,13 @@ subtest 'whether all that the script needs may be called can be found out' => su
         return ref $answer ? join ' ', @$answer[0 .. $#$answer - 1] : $answer;
     };
 
-    redis('SET', 'probe', 'anything');
     like $probe->(), qr/^2 1 100000 2 1 1\d{5}$/, 'it is answered as if it had been asked about';
     cmp_ok redis('PTTL', $_), '>', 0, "$_: the set has a time to live" for 'probe', 'probe buckets';
     is_deeply [ keys %{ entries('probe') } ], ['me'], 'and that request in it';
+
+    redis('CONFIG', 'SET', 'maxmemory', 1);
+    like $probe->(), qr/^error: OOM/, 'nor is there memory for it if there is none for requests';
+    redis('CONFIG', 'SET', 'maxmemory', 0);
 
     redis('ACL', 'SETUSER', 'limited', 'on', 'nopass', '~*', '+eval', '+acl', map { "+$_" } keys %called);
     redis('AUTH', 'limited', '');
