@@ -124,7 +124,8 @@ RedisChannel *RedisStore::channel_for(const ScriptArgs &args) noexcept
 PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
                                  Answer *answer) noexcept
 {
-    *answer = Answer::none(StoreError::kDown);
+    answer->known = false;
+    answer->error = StoreError::kDown;
 
     ScriptArgs args = args_for(query, ScriptArgs::kAsk);
     RedisChannel *channel = channel_for(args);
