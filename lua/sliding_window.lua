@@ -464,7 +464,8 @@ local function is_crowded(log)
     return log.size > 3 * log.max + 128
 end
 
--- As much of max as refused ones have taken that came after one which does not matter.
+-- A refused entry does not matter any more once refused ones that came after it have taken
+-- all of max. That is what the numbers behind '!' say, in such parts of max.
 local all_of_max = 2 ^ 30
 
 local function count_in_log(log)

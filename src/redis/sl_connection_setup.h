@@ -4,8 +4,9 @@
  * it. All of it goes out at once, before the connection is even open: one round
  * trip. The call shows that counting works.
  *
- * Where it should be possible that call is about two keys: if it is not, that
- * is better known before there are requests.
+ * If the server should be able to decide about keys of different slots, the
+ * call is about two of them: if it is not, that is better known before there
+ * are requests.
  */
 
 #pragma once

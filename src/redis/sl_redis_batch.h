@@ -11,8 +11,8 @@ namespace sl {
 
 /* Calls that share a command, or one that has its own. */
 struct CallGroup {
-    /* Of calls about one limit; fewer if they have more: an answer has no room
-     * for the rest. */
+    /* So many calls about one limit each; of calls with more limits there are
+     * fewer, as an answer has room for kMaxLimits. */
     static constexpr size_t kMaxCalls = kMaxLimits;
 
     CallPtr calls[kMaxCalls];
@@ -54,7 +54,8 @@ class CallCollector {
 
     size_t size() const noexcept { return calls_.size(); }
 
-    /* So many need not wait for the end of the turn. */
+    /* There are enough for a whole group: they need not wait for the end of the
+     * turn. */
     bool has_enough() const noexcept
     {
         return calls_.size() >= CallGroup::kMaxCalls;

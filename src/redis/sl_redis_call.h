@@ -108,9 +108,7 @@ class RedisCall final : public RedisCommand,
     /* In Redis's protocol. */
     std::string_view command() const noexcept { return command_; }
 
-    /*
-     * Whether it can be asked in one command with others that are alike; the
-     * words of that which are its own, and those that they have in common.
+    /* Whether it can be asked in one command with other calls that are alike.
      */
     bool may_be_joined() const noexcept { return may_be_joined_; }
     bool is_like(const RedisCall &other) const noexcept
@@ -124,6 +122,8 @@ class RedisCall final : public RedisCommand,
         return keys_ == other.keys_ && shared_ == other.shared_;
     }
 
+    /* Such a command has the keys and the ids of all its calls, and once the
+     * words that they share. */
     std::string_view keys() const noexcept { return keys_; }
     std::string_view shared() const noexcept { return shared_; }
     std::string_view id() const noexcept { return id_; }
@@ -148,7 +148,7 @@ class RedisCall final : public RedisCommand,
     /* The timer stays: that no reply comes is worth knowing all the same. */
     void abandon(bool keep_provisional) noexcept override;
 
-    /* nullptr: nothing is. */
+    /* nullptr: there is nothing to take back. */
     const Provisional *provisional() const noexcept
     {
         return provisional_.get();
@@ -174,7 +174,7 @@ class RedisCall final : public RedisCommand,
     bool is_late() const noexcept { return is_late_; }
     void set_late() noexcept;
 
-    /* Since that was noticed, or since another server has it. */
+    /* How long ago that was noticed, or how long another server has had it. */
     ngx_msec_t late_for() const noexcept
     {
         return ngx_current_msec - late_since_;
@@ -190,16 +190,17 @@ class RedisCall final : public RedisCommand,
     bool is_undecided() const noexcept { return is_undecided_; }
     void set_undecided() noexcept { is_undecided_ = true; }
 
-    /* Redis has lost the script. False: that has happened to it before. */
+    /* Redis has lost the script. False if that has happened to this call
+     * before. */
     bool may_be_retried() noexcept { return !std::exchange(is_retried_, true); }
 
-    /* How often it has been sent elsewhere, with this time. */
+    /* Returns how often it has been sent elsewhere, this time included. */
     unsigned add_redirect() noexcept { return ++redirects_; }
     void forget_redirects() noexcept { redirects_ = 0; }
 
     /*
-     * Looks whether a call outlives something that may answer it. For one that
-     * starts over meanwhile nobody waits any more either.
+     * Looks whether a call outlives something that may answer it. A call that
+     * starts over meanwhile counts as gone, too: nobody waits for it any more.
      */
     class Watch {
       public:

@@ -94,9 +94,10 @@ CallPtr RedisChannel::adopt(CallPtr call, bool with_asking) noexcept
 }
 
 /*
- * Logs and buckets apart: of a log an entry is taken back by its id, and so
- * only once, however often that is tried; of a bucket not, and not without the
- * time at which it was counted.
+ * Logs and buckets are taken back in calls of their own. In a log an entry is
+ * found by its id, so it is taken back only once, however often that is tried.
+ * A bucket has no ids: that must be tried only once, and needs the time at
+ * which the request was counted.
  */
 void RedisChannel::take_back(const ScriptArgs &all) noexcept
 {
@@ -277,8 +278,8 @@ void RedisChannel::timed_out(RedisCall &call) noexcept
  */
 bool RedisChannel::is_stalled() const noexcept
 {
-    /* nor does it hang while a reply is being dealt with: hiredis is not to be
-     * called again from inside itself */
+    /* while a reply is being dealt with it does not hang, and hiredis must not
+     * be called again from inside itself */
     return is_oldest_late() && connection_.is_listening()
            && calls_.first()->late_for() >= settings_.timeout;
 }

@@ -31,9 +31,10 @@ class ChannelOwner {
     virtual CallPtr redirect(RedisChannel &from, CallPtr call,
                              std::string_view error) noexcept = 0;
 
-    /* Whether keys of one call have to be in one slot; and that they do, as a
-     * server says which was not known to have any. */
+    /* Whether all keys of a call have to be in one slot. */
     virtual bool needs_one_slot() const noexcept = 0;
+
+    /* A server that was not known to have slots says that they have to. */
     virtual void found_slots() noexcept = 0;
 
     /* A key that this channel's server has; false: none is known. And one of

@@ -29,8 +29,7 @@ StoreError to_store_error(RedisError error)
     return StoreError::kScript;
 }
 
-/* There was no Redis that would have executed it, but there may be one later.
- */
+/* No server was able to execute the call, but there may be one later. */
 bool may_be_over_later(RedisError error)
 {
     return error == RedisError::kUnavailable || error == RedisError::kForbidden;
@@ -63,7 +62,10 @@ void RedisChannel::replied(RedisCall *const *calls, size_t count,
     CallGroup group;
 
     for (size_t i = 0; i < count; i++) {
-        undecided_.remove(*calls[i]);
+        if (calls[i]->is_undecided()) {
+            undecided_.remove(*calls[i]);
+        }
+
         group.add(calls_.take(*calls[i]));
     }
 
@@ -133,7 +135,7 @@ void RedisChannel::answered_with_error(CallGroup &group,
     }
 }
 
-/* Each as if it had been asked alone. */
+/* Tells each call of a group what it would be told if it were alone. */
 void RedisChannel::answered(CallGroup &group, const redisReply *reply) noexcept
 {
     size_t limits = group.calls[0]->limits();
@@ -156,6 +158,12 @@ void RedisChannel::answered(CallGroup &group, const redisReply *reply) noexcept
                          "its answer is not what the script returns");
     }
 
+    /* most are alone and decided: that takes no copy of the answer */
+    if (group.count == 1 && undecided == 0) {
+        deliver(*group.calls[0], all);
+        return;
+    }
+
     for (size_t i = 0; i < group.count; i++) {
         CallPtr &call = group.calls[i];
         Answer answer = part_of(all, i * limits, limits);
@@ -172,7 +180,8 @@ void RedisChannel::answered(CallGroup &group, const redisReply *reply) noexcept
     }
 }
 
-/* To whoever waits; and if nobody does, what is provisional is taken back. */
+/* Gives the answer to whoever waits. If nobody does, what is provisional is
+ * taken back. */
 void RedisChannel::deliver(RedisCall &call, const Answer &answer) noexcept
 {
     const Provisional *provisional = call.provisional();
@@ -237,9 +246,9 @@ CallPtr RedisChannel::ask_again(CallPtr call) noexcept
     return send(std::move(call));
 }
 
-/* What is said to a request that may be within its limits, but nobody knows:
- * not now, and nothing was counted. By the same time again there may be less to
- * tidy up. */
+/* The answer to a request of which nobody knows whether it is within its
+ * limits: it is refused and not counted. If it comes back after the time that
+ * it has waited, there will be less to tidy up. */
 Answer RedisChannel::refusal(const RedisCall &undecided) const noexcept
 {
     Answer answer = Answer::none(StoreError::kTimeout);
@@ -252,7 +261,8 @@ Answer RedisChannel::refusal(const RedisCall &undecided) const noexcept
     return answer;
 }
 
-/* It has not run, and somewhere, or once more, it may. */
+/* The call has not run. It may run on another server, or if it is sent again.
+ */
 CallPtr RedisChannel::try_elsewhere(CallPtr call, RedisError kind,
                                     std::string_view error) noexcept
 {
@@ -304,7 +314,8 @@ void RedisChannel::report_error(RedisError kind,
         break;
 
     case RedisError::kCrossSlot:
-        /* elsewhere its owner has been told, and knows what to do */
+        /* without a cluster the channel's owner has been told, and knows what
+         * to do */
         if (is_cluster) {
             log_.complain(error);
         }

@@ -24,11 +24,11 @@ class UndecidedCalls {
         return std::count(std::begin(calls_), std::end(calls_), nullptr) == 0;
     }
 
-    /* It is on its way again. One that comes from elsewhere may not have a
-     * place. */
+    /* The call is on its way again. There may be no place for it, if it was
+     * undecided on another channel. */
     void add(const RedisCall &call) noexcept { replace(nullptr, &call); }
 
-    /* It has a reply. */
+    /* The call has a reply. */
     void remove(const RedisCall &call) noexcept { replace(&call, nullptr); }
 
     /* One of them asks the same; and the server has not ceased to reply. */

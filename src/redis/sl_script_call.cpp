@@ -24,7 +24,8 @@ ScriptLimit script_limit(const LimitQuery &limit, std::string_view prefix,
                        kRules[limit.counts_refused][limit.dry_run]};
 }
 
-/* What most requests are. */
+/* Most questions are: their limits are logs with a cost of 1 and no rule. The
+ * script has a short form for them. */
 bool are_ordinary(const ScriptArgs &args)
 {
     if (args.count == 0 || args.time_us != ScriptArgs::kAsk) {

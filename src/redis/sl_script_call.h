@@ -35,8 +35,8 @@ struct ScriptArgs {
      * back. */
     int64_t time_us;
 
-    /* The slot of the keys in a cluster; elsewhere what decides on the
-     * connection, where there are several. */
+    /* On a cluster, the slot of the keys. Elsewhere a number that decides which
+     * connection is taken, if there are several. */
     unsigned slot;
 
     ScriptArgs() noexcept : limits(), count(0), time_us(kAsk), slot(0) {}

@@ -48,7 +48,8 @@ struct AppliedLimit {
     /* When the verdict became known, in nginx's milliseconds. */
     ngx_msec_t at;
 
-    /* What the store has, while the verdict is about what is shown. */
+    /* What the store has counted. What is shown of it, in the verdict, may
+     * differ: as if the request were not counted. */
     LimitState stored;
 
     /* If the request is counted: when, by the store's clock. */

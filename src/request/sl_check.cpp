@@ -97,8 +97,8 @@ void Check::abandon_question() noexcept
 }
 
 /*
- * The redirect has cleared the module's context: where that is the check, the
- * check has entered.
+ * A redirect clears the module's context. So as long as the check stands there,
+ * it has entered this location before.
  *
  * Somebody may have worked for the request where it was (has checked a
  * password, and this is the error page): to be refused here must not undo what

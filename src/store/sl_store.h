@@ -127,8 +127,9 @@ class Store {
     /*
      * Takes back what a query with these limits and this id has counted, and
      * nothing else. Nobody waits for it, but what is asked later on sees it.
-     * kUncertain instead of the answer's time if there was no answer, and it
-     * may yet be counted; a store may be able to do so for some of them only.
+     * `time_us` is the answer's time, or kUncertain if there was no answer and
+     * the request may yet be counted; a store may be unable to take back some
+     * of the limits then.
      */
     static constexpr int64_t kUncertain = 0;
     virtual void take_back(const Query &query, int64_t time_us) noexcept = 0;
