@@ -17,6 +17,7 @@ use warnings;
 use Exporter 'import';
 use IO::Socket::INET ();
 use POSIX ();
+use SlidingLimit::Servers qw(free_port);
 
 our @EXPORT_OK = qw(read_command start_fake_redis);
 
@@ -26,7 +27,7 @@ sub start_fake_redis {
     my ($answer, %with) = @_;
 
     my $listener = IO::Socket::INET->new(
-        LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 64, ReuseAddr => 1) or die $!;
+        LocalAddr => '127.0.0.1', LocalPort => free_port(), Listen => 64, ReuseAddr => 1) or die $!;
     my $self = bless { port => $listener->sockport, owner => $$ }, __PACKAGE__;
 
     $self->{pid} = fork // die "fork: $!";

@@ -14,6 +14,7 @@ use Exporter 'import';
 use IO::Select ();
 use IO::Socket::INET ();
 use POSIX ();
+use SlidingLimit::Servers qw(free_port);
 use Time::HiRes qw(time);
 
 our @EXPORT_OK = qw(start_slow_proxy);
@@ -22,7 +23,7 @@ sub start_slow_proxy {
     my ($to_port) = @_;
 
     my $listener = IO::Socket::INET->new(
-        LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 64, ReuseAddr => 1) or die $!;
+        LocalAddr => '127.0.0.1', LocalPort => free_port(), Listen => 64, ReuseAddr => 1) or die $!;
     pipe my $orders, my $control or die $!;
     my $self = bless { port => $listener->sockport, control => $control, owner => $$ }, __PACKAGE__;
 
