@@ -197,11 +197,12 @@ subtest 'a server that closes every connection right away is not stormed' => sub
     });
     my $nginx = nginx_for($fake);
 
+    # one check for all: thousands of lines would have to wait for whoever reads them
+    my %statuses;
     my $end = time + 3;
-    while (time < $end) {
-        is +(ask($nginx))[0], 200 or last;
-    }
+    $statuses{ (ask($nginx))[0] }++ while time < $end;
     my @attempts = do { local @ARGV = $log; <> };
+    is join(' ', keys %statuses), 200, 'all requests pass';
     cmp_ok scalar @attempts, '<', 30, 'a few attempts in three seconds'
         or diag(@attempts, $nginx->error_log);
     cmp_ok scalar @attempts, '>', 1, 'but not only one';
