@@ -272,6 +272,9 @@ void RedisChannel::timed_out(RedisCall &call) noexcept
  * Replies come in order: if the oldest call is overdue by another timeout,
  * Redis hangs or the connection is dead, and waiting on it is over.
  *
+ * While a connection is set up, connect_timeout has its say, and knows better
+ * what to tell.
+ *
  * Counted from when the timeout was noticed, not from when the call was sent:
  * after a worker has been held up (a slow disk, a busy machine) all its calls
  * look old before it has had a chance to read the replies.
@@ -280,7 +283,7 @@ bool RedisChannel::is_stalled() const noexcept
 {
     /* while a reply is being dealt with it does not hang, and hiredis must not
      * be called again from inside itself */
-    return is_oldest_late() && connection_.is_listening()
+    return is_oldest_late() && connection_.is_up() && connection_.is_listening()
            && calls_.first()->late_for() >= settings_.timeout;
 }
 
