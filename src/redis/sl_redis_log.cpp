@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/pure/sl_escape.h"
+#include "redis/sl_redis_login.h"
 
 namespace sl {
 
@@ -25,10 +25,8 @@ OneLine::OneLine(std::string_view raw, const RedisSettings &settings,
                  std::string_view advice) noexcept
     : OneLine()
 {
-    size_ = mask_secrets(
-        raw,
-        {view(settings.login.password), view(settings.sentinel_login.password)},
-        buffer_, sizeof(buffer_) - advice.size());
+    size_ =
+        mask_passwords(raw, settings, buffer_, sizeof(buffer_) - advice.size());
 
     std::replace_if(
         buffer_, buffer_ + size_,

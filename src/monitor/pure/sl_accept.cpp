@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/pure/sl_words.h"
+
 namespace sl {
 
 namespace {
@@ -25,17 +27,6 @@ std::string_view take(std::string_view *rest, char separator)
     rest->remove_prefix(end == std::string_view::npos ? rest->size() : end + 1);
 
     return trimmed(piece);
-}
-
-bool is_same(std::string_view a, std::string_view b)
-{
-    auto lower = [](char ch) {
-        return ch >= 'A' && ch <= 'Z' ? static_cast<char>(ch + ('a' - 'A'))
-                                      : ch;
-    };
-
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [lower](char x, char y) { return lower(x) == lower(y); });
 }
 
 /* "0.25" -> 250. What is no quality is taken as the best. */
@@ -65,13 +56,13 @@ unsigned read_quality(std::string_view text)
 /* 3: the type itself, 1: anything; 0: it does not fit. */
 int fit(std::string_view range, std::string_view type)
 {
-    if (is_same(range, type)) {
+    if (is_same_word(range, type)) {
         return 3;
     }
 
     if (range.size() > 2 && range.substr(range.size() - 2) == "/*"
-        && is_same(range.substr(0, range.size() - 1),
-                   type.substr(0, range.size() - 1)))
+        && is_same_word(range.substr(0, range.size() - 1),
+                        type.substr(0, range.size() - 1)))
     {
         return 2;
     }
@@ -95,7 +86,7 @@ unsigned accepted_quality(std::string_view accept,
         while (!item.empty()) {
             std::string_view parameter = take(&item, ';');
 
-            if (is_same(parameter.substr(0, 2), "q=")) {
+            if (is_same_word(parameter.substr(0, 2), "q=")) {
                 said = read_quality(parameter.substr(2));
             }
         }
