@@ -13,7 +13,7 @@ MODULE  := ngx_http_sliding_limit_module.so
 SOURCES := config $(wildcard src/* src/*/* src/*/*/* lua/* page/*)
 
 .DEFAULT_GOAL := module
-.PHONY: module help demo npm-packages test bench sanitize build-test lint format docker-test matrix clean
+.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test matrix clean
 
 module: $(BUILD)/$(MODULE) ## build the module (the default): build/ngx_http_sliding_limit_module.so
 
@@ -37,6 +37,8 @@ help: ## this list
 	@echo "  NGINX_SRC=dir  nginx sources to build against (default: those of the installed nginx)"
 	@echo "  PORT=n         where the demo listens (default: 8080)"
 	@echo "  SUITES=files   which tests to run (default: all)"
+	@echo "  SECONDS=n      how long to fuzz each target (default: 60)"
+	@echo "  TARGETS=names  what to fuzz, as files in t/fuzz are called (default: all)"
 	@echo "  QUICK=1        a first impression instead of the whole benchmark (ten minutes); bench/run knows more"
 	@echo "  LANES=names    which versions to test with, as scripts/matrix names them (default: all)"
 
@@ -73,6 +75,24 @@ $(BUILD)/model/src/%.o: src/%.cpp $(PURE)
 $(BUILD)/model/%: t/model/%.cpp $(wildcard t/model/*.h) $(patsubst %.cpp,$(BUILD)/model/%.o,$(PURE_SOURCES))
 	$(CXX) $(MODEL_FLAGS) -o $@ $< $(filter %.o,$^) -lhiredis
 
+# A fuzz target is a file t/fuzz/NAME.cpp, linked with the pure code. With clang it is
+# a fuzzer; the compiler of the tests makes a program of it that is given files.
+FUZZ_TARGETS := $(patsubst t/fuzz/%.cpp,%,$(wildcard t/fuzz/*.cpp))
+REPLAYS      := $(FUZZ_TARGETS:%=$(BUILD)/replay/%)
+FUZZ_FLAGS   := $(UNIT_FLAGS) -It/fuzz
+
+$(BUILD)/fuzz/src/%.o: src/%.cpp $(PURE)
+	@mkdir -p $(@D)
+	clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link $(MORE_FLAGS) -c -o $@ $<
+
+$(BUILD)/fuzz/%: t/fuzz/%.cpp t/fuzz/fuzz.h $(patsubst %.cpp,$(BUILD)/fuzz/%.o,$(PURE_SOURCES))
+	clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer $(MORE_FLAGS) -o $@ $< $(filter %.o,$^) $(MORE_LIBS)
+
+$(BUILD)/replay/%: t/fuzz/%.cpp t/fuzz/replay/replay.cpp t/fuzz/fuzz.h \
+                   $(patsubst %.cpp,$(BUILD)/unit/%.o,$(PURE_SOURCES))
+	@mkdir -p $(@D)
+	$(CXX) $(FUZZ_FLAGS) $(MORE_FLAGS) -o $@ $< t/fuzz/replay/replay.cpp $(filter %.o,$^) $(MORE_LIBS)
+
 # The tests load this beside the module, so it is built for the same nginx.
 TEST_MODULE := $(BUILD)/ngx_http_test_module.so
 
@@ -102,9 +122,17 @@ export SLIDING_LIMIT_BROWSER := $(BROWSER)
 
 test: ## install what is missing, build, and run every test
 	@scripts/install-packages build redis test demo $(BROWSER)
-	@$(MAKE) -s -j$(JOBS) module npm-packages $(TEST_MODULE) $(UNIT_TESTS) $(MODEL_TESTS)
+	@$(MAKE) -s -j$(JOBS) module npm-packages $(TEST_MODULE) $(UNIT_TESTS) $(MODEL_TESTS) $(REPLAYS)
 	@scripts/run-tests "$$(command -v nginx)" "$(abspath $(BUILD))/$(MODULE)" \
 	    "$(abspath $(BUILD))/unit" $(SUITES)
+
+SECONDS ?= 60
+TARGETS ?= $(FUZZ_TARGETS)
+
+fuzz: ## give made-up bytes to all that reads foreign ones
+	@scripts/install-packages build fuzz
+	@$(MAKE) -s -j$(JOBS) $(TARGETS:%=$(BUILD)/fuzz/%)
+	@scripts/fuzz "$(BUILD)" "$(SECONDS)" "$(JOBS)" $(TARGETS)
 
 bench: ## install what is missing, build, and measure beside the alternatives: build/bench/results.json
 	@scripts/install-packages build redis bench
@@ -113,7 +141,7 @@ bench: ## install what is missing, build, and measure beside the alternatives: b
 
 sanitize: ## the same tests under AddressSanitizer and UBSan
 	@scripts/install-packages build redis test demo $(BROWSER) sanitize
-	@$(MAKE) -s -j$(JOBS) module npm-packages $(UNIT_TESTS) $(MODEL_TESTS)
+	@$(MAKE) -s -j$(JOBS) module npm-packages $(UNIT_TESTS) $(MODEL_TESTS) $(REPLAYS)
 	@scripts/build-sanitized-nginx "$(BUILD)" "$(JOBS)"
 	@scripts/sanitize "$(BUILD)" $(SUITES)
 
@@ -132,7 +160,8 @@ docker-test: ## build the Docker image without a daemon, and try two of them on 
 
 CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h src/*/pure/*.cpp src/*/pure/*.h \
                         bench/*.cpp t/unit/*/*.cpp t/unit/*/*.h t/unit/*.h \
-                        t/model/*.cpp t/model/*.h t/modules/*.c)
+                        t/model/*.cpp t/model/*.h t/fuzz/*.cpp t/fuzz/*.h t/fuzz/*/*.cpp \
+                        t/modules/*.c)
 
 # The texts of the script and the page are generated: cppcheck would stumble over them.
 lint: ## check formatting, C++ and shell scripts
@@ -140,7 +169,7 @@ lint: ## check formatting, C++ and shell scripts
 	@clang-format --dry-run -Werror $(CXX_FILES)
 	@cppcheck -q --std=c++17 --enable=warning,performance,portability --error-exitcode=1 \
 	    --suppress=missingInclude --suppress=unknownMacro -i src/redis/sl_redis_script.cpp \
-	    -i src/monitor/sl_metrics_page.cpp -Isrc src t/unit t/model
+	    -i src/monitor/sl_metrics_page.cpp -Isrc src t/unit t/model t/fuzz
 	@scripts/check-includes
 	@shellcheck scripts/* .ci/run
 
