@@ -34,7 +34,7 @@ unsigned read_quality(std::string_view text)
 {
     constexpr unsigned kBest = 1000;
 
-    if (text.empty() || text[0] != '0') {
+    if (text.empty() || text[0] != '0' || (text.size() > 1 && text[1] != '.')) {
         return kBest;
     }
 

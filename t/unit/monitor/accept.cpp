@@ -45,6 +45,15 @@ void the_best_fit_decides(void **)
                      700);
 }
 
+/* RFC 9110 has a point behind the first digit, and nothing else. */
+void what_is_no_quality_is_taken_as_the_best(void **)
+{
+    assert_int_equal(accepted_quality("text/html;q=0125", "text/html"), 1000);
+    assert_int_equal(accepted_quality("text/html;q=00", "text/html"), 1000);
+    assert_int_equal(accepted_quality("text/html;q=0x5", "text/html"), 1000);
+    assert_int_equal(accepted_quality("text/html;q=0.5x", "text/html"), 1000);
+}
+
 void nonsense_is_no_danger(void **)
 {
     assert_int_equal(accepted_quality(",,;;q=,;", "text/html"), 0);
@@ -62,6 +71,7 @@ int main()
         cmocka_unit_test(the_type_itself),
         cmocka_unit_test(ranges),
         cmocka_unit_test(the_best_fit_decides),
+        cmocka_unit_test(what_is_no_quality_is_taken_as_the_best),
         cmocka_unit_test(nonsense_is_no_danger),
     };
 
