@@ -1,5 +1,7 @@
 #include "request/pure/sl_verdict.h"
 
+#include <algorithm>
+
 namespace sl {
 
 namespace {
@@ -71,7 +73,9 @@ int64_t remaining(const Verdict &v) noexcept
 LimitState uncounted(LimitState counted, int64_t cost) noexcept
 {
     counted.is_counted = false;
-    counted.used -= cost;
+
+    /* a server that counts wrong may say less than this request cost */
+    counted.used = std::max<int64_t>(counted.used - cost, 0);
 
     if (counted.used == 0) {
         counted.wait_us = kNoWait;

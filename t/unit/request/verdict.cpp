@@ -365,6 +365,16 @@ void where_nothing_else_was_counted_there_is_nothing_to_wait_for(void **)
     assert_int_equal(state.wait_us, kNoWait);
 }
 
+/* More than max would remain then. */
+void never_less_than_nothing_is_used(void **)
+{
+    LimitState state = sl::uncounted({true, true, 2, 5}, 3);
+
+    assert_int_equal(state.used, 0);
+    assert_int_equal(state.wait_us, kNoWait);
+    assert_int_equal(sl::remaining({10, false, true, state}), 10);
+}
+
 }  // namespace
 
 int main()
@@ -402,6 +412,7 @@ int main()
         cmocka_unit_test(what_is_uncounted_is_not_used),
         cmocka_unit_test(
             where_nothing_else_was_counted_there_is_nothing_to_wait_for),
+        cmocka_unit_test(never_less_than_nothing_is_used),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);
