@@ -85,13 +85,16 @@ $(BUILD)/fuzz/src/%.o: src/%.cpp $(PURE)
 	@mkdir -p $(@D)
 	clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link $(MORE_FLAGS) -c -o $@ $<
 
-$(BUILD)/fuzz/%: t/fuzz/%.cpp t/fuzz/fuzz.h $(patsubst %.cpp,$(BUILD)/fuzz/%.o,$(PURE_SOURCES))
+$(BUILD)/fuzz/%: t/fuzz/%.cpp $(wildcard t/fuzz/*.h) $(patsubst %.cpp,$(BUILD)/fuzz/%.o,$(PURE_SOURCES))
 	clang++ $(FUZZ_FLAGS) -fsanitize=fuzzer $(MORE_FLAGS) -o $@ $< $(filter %.o,$^) $(MORE_LIBS)
 
-$(BUILD)/replay/%: t/fuzz/%.cpp t/fuzz/replay/replay.cpp t/fuzz/fuzz.h \
+$(BUILD)/replay/%: t/fuzz/%.cpp t/fuzz/replay/replay.cpp $(wildcard t/fuzz/*.h) \
                    $(patsubst %.cpp,$(BUILD)/unit/%.o,$(PURE_SOURCES))
 	@mkdir -p $(@D)
 	$(CXX) $(FUZZ_FLAGS) $(MORE_FLAGS) -o $@ $< t/fuzz/replay/replay.cpp $(filter %.o,$^) $(MORE_LIBS)
+
+# This one compares our hashes with those of OpenSSL.
+$(BUILD)/fuzz/hashes $(BUILD)/replay/hashes: MORE_LIBS := -lcrypto
 
 # The tests load this beside the module, so it is built for the same nginx.
 TEST_MODULE := $(BUILD)/ngx_http_test_module.so
