@@ -161,10 +161,7 @@ docker-test: ## build the Docker image without a daemon, and try two of them on 
 	@scripts/install-packages docker redis
 	@scripts/docker-test
 
-CXX_FILES := $(wildcard src/*.cpp src/*.h src/*/*.cpp src/*/*.h src/*/pure/*.cpp src/*/pure/*.h \
-                        bench/*.cpp t/unit/*/*.cpp t/unit/*/*.h t/unit/*.h \
-                        t/model/*.cpp t/model/*.h t/fuzz/*.cpp t/fuzz/*.h t/fuzz/*/*.cpp \
-                        t/modules/*.c)
+CXX_FILES := $(shell find src bench t -name '*.cpp' -o -name '*.h' -o -name '*.c')
 
 # The texts of the script and the page are generated: cppcheck would stumble over them.
 lint: ## check formatting, C++ and shell scripts

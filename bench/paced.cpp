@@ -7,11 +7,7 @@
  * one, and that counts: a server that stalls cannot slow down the load.
  */
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -20,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "loopback.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -27,44 +25,6 @@ using Time = Clock::time_point;
 
 constexpr int kConnections = 32;
 constexpr int kClients = 10000;
-
-[[noreturn]] void fail(const char *what)
-{
-    fprintf(stderr, "paced: %s\n", what);
-    exit(1);
-}
-
-int connect_to(int port)
-{
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    int on = 1;
-    sockaddr_in address = {};
-
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-
-    if (connect(fd, reinterpret_cast<sockaddr *>(&address), sizeof address)
-        != 0) {
-        fail("cannot connect");
-    }
-
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-
-    return fd;
-}
-
-/* All answers of these servers are short and end in one body of known length.
- */
-bool is_whole(const std::string &answer)
-{
-    size_t head = answer.find("\r\n\r\n");
-    size_t length = answer.find("Content-Length: ");
-
-    return head != std::string::npos && length < head
-           && answer.size()
-                  >= head + 4 + strtoul(&answer[length + 16], nullptr, 10);
-}
 
 }  // namespace
 

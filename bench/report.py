@@ -2,6 +2,7 @@
 
 import statistics
 
+import exactness
 import slowest
 from variants import VARIANTS
 
@@ -143,6 +144,24 @@ def print_slowest(results):
                  for case in slowest.CASES])
 
 
+def print_exactness(results):
+    measured = results["exactness"]
+    kinds = list(next(iter(measured["limiters"].values())))
+
+    def bounds(load):
+        return f"{load['most_certain']:.2f}–{load['most_possible']:.2f}"
+
+    def rows(cell):
+        return [[limiter.label, *(cell(measured["limiters"][limiter.path][kind]) for kind in kinds)]
+                for limiter in exactness.LIMITERS]
+
+    print_table("The most that were let through in any true window, as a multiple of the limit of "
+                f"{measured['max']} in {measured['window_ms']} ms (at least–at most)",
+                ["", *kinds], rows(lambda loads: bounds(exactness.worst(loads))))
+    print_table("Refused although the true window had room, of all requests",
+                ["", *kinds], rows(lambda loads: f"{exactness.share_refused_with_room(loads):.1%}"))
+
+
 def print_latency(results):
     rounds = results["latency"]["rounds"]
     rows = [[what, f"{median(rounds, name + '_p50_us'):.0f}", f"{median(rounds, name + '_p99_us'):.0f}"]
@@ -177,6 +196,20 @@ def targets(results):
              ratio("memory", "limit_req"), "≥", 0.95),
             ("nginx CPU, embedded store / limit_req's",
              ratio("memory", "limit_req", "nginx_us"), "≤", 1 / 0.95)]
+
+    def of_exactness(measured):
+        def most(limiter):
+            return max(exactness.worst(loads)["most_certain"]
+                       for loads in measured["limiters"][limiter.path].values())
+
+        def needless(limiter):
+            return max(exactness.share_refused_with_room(loads)
+                       for loads in measured["limiters"][limiter.path].values())
+
+        return [*((f"the most let through in a window / the limit: {limiter.label}",
+                   [most(limiter)], "≤", 1) for limiter in exactness.LIMITERS if limiter.is_ours),
+                *((f"share refused although there was room: {limiter.label}",
+                   [needless(limiter)], "≤", 0) for limiter in exactness.LIMITERS if limiter.is_never_early)]
 
     def of_latency(latency):
         def added(bare):
@@ -214,7 +247,7 @@ def targets(results):
                  [r[name] / r["few"] for r in rounds], "≥", 0.8)
                 for name, when in (("many", ""), ("many_killed", " after a kill"))]
 
-    by_step = {"variants": of_variants, "latency": of_latency, "scripts": of_scripts,
+    by_step = {"variants": of_variants, "exactness": of_exactness, "latency": of_latency, "scripts": of_scripts,
                "slowest": of_slowest, "instructions": of_instructions, "entries": of_entries,
                "table_taking_back": of_taking_back}
     return [target for step, find in by_step.items() if step in results
@@ -249,7 +282,7 @@ def print_all(results):
     print(f"{machine['cpus']} processors, of which others used {machine['used_by_others']:.1f} meanwhile"
           f"; {results['rounds']} rounds of {results['seconds']} s")
 
-    tables = {"variants": print_variants, "latency": print_latency, "scripts": print_scripts,
+    tables = {"variants": print_variants, "exactness": print_exactness, "latency": print_latency, "scripts": print_scripts,
               "slowest": print_slowest, "instructions": print_instructions, "entries": print_entries,
               "clients": lambda r: print_growth(r, "clients", "clients"),
               "limits": lambda r: print_growth(r, "limits", "limits per request"),

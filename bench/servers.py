@@ -101,17 +101,18 @@ class Redis(Server):
 
 
 class Nginx(Server):
-    """With `under`, a command to run it under, it is a single process."""
+    """With `under`, a command to run it under, it is a single process. `values` are further ones
+    for the @NAMES@ of its configuration."""
 
-    def __init__(self, module, redis, config="nginx.conf", workers=1, under=()):
+    def __init__(self, module, redis, config="nginx.conf", workers=1, under=(), values=None):
         self.module, self.redis, self.config = module, redis, config
-        self.workers, self.under = workers, under
+        self.workers, self.under, self.values = workers, under, values or {}
 
     def command(self):
         text = (BENCH / self.config).read_text()
         for name, value in {"MODULE": self.module, "WORKERS": self.workers, "DIR": self.dir,
                             "PORT": self.port, "REDIS_PORT": self.redis.port, "BENCH": BENCH,
-                            "MASTER": "off" if self.under else "on"}.items():
+                            "MASTER": "off" if self.under else "on", **self.values}.items():
             text = text.replace(f"@{name}@", str(value))
 
         config = self.dir / "nginx.conf"

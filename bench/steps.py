@@ -8,6 +8,7 @@ import statistics
 import typing
 
 import callgrind
+import exactness
 import scripts
 import slowest
 from load import fill, measure, paced, wrk
@@ -200,6 +201,11 @@ def count_instructions(bench):
             "redis": callgrind.of_redis(bench.module, requests)}
 
 
+def compare_exactness(bench):
+    """The most that each limiter lets through in a window, and what it refuses needlessly."""
+    return exactness.measure(bench, *((50, 500) if QUICK else (100, 1000)))
+
+
 def table_memory(bench):
     """Bytes per client of the embedded store, by its number of requests."""
     bench.note("memory of the embedded store")
@@ -218,6 +224,7 @@ def table_taking_back(bench):
 
 STEPS = {
     "variants": compare_variants,
+    "exactness": compare_exactness,
     "latency": added_latency,
     "scripts": script_cost,
     "slowest": slowest_calls,
