@@ -13,7 +13,7 @@ MODULE  := ngx_http_sliding_limit_module.so
 SOURCES := config $(wildcard src/* src/*/* src/*/*/* lua/* page/*)
 
 .DEFAULT_GOAL := module
-.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test matrix clean
+.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test matrix mutants clean
 
 module: $(BUILD)/$(MODULE) ## build the module (the default): build/ngx_http_sliding_limit_module.so
 
@@ -39,6 +39,8 @@ help: ## this list
 	@echo "  SUITES=files   which tests to run (default: all)"
 	@echo "  SECONDS=n      how long to fuzz each target (default: 60)"
 	@echo "  TARGETS=names  what to fuzz, as files in t/fuzz are called (default: all)"
+	@echo "  FILES=files    which files to make mutants of (default: all that t/mutants/run.py names)"
+	@echo "  SURVIVORS=1    try only those mutants again that survived the last time"
 	@echo "  QUICK=1        a first impression instead of the whole benchmark (ten minutes); bench/run knows more"
 	@echo "  LANES=names    which versions to test with, as scripts/matrix names them (default: all)"
 
@@ -136,6 +138,11 @@ fuzz: ## give made-up bytes to all that reads foreign ones
 	@scripts/install-packages build fuzz
 	@$(MAKE) -s -j$(JOBS) $(TARGETS:%=$(BUILD)/fuzz/%)
 	@scripts/fuzz "$(BUILD)" "$(SECONDS)" "$(JOBS)" $(TARGETS)
+
+mutants: ## change the code that counts and decides, bit by bit: does a test notice? (an hour)
+	@scripts/install-packages build redis test mutants
+	@$(MAKE) -s $(BUILD)/model/redis_script
+	@nice python3 t/mutants/run.py "$(BUILD)" $(if $(SURVIVORS),--survivors) $(FILES)
 
 bench: ## install what is missing, build, and measure beside the alternatives: build/bench/results.json
 	@scripts/install-packages build redis bench

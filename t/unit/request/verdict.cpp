@@ -267,6 +267,32 @@ void one_answer_is_found_wherever_it_stands(void **)
     }
 }
 
+/* --- is_near_limit --- */
+
+void the_last_fifth_is_near_the_limit(void **)
+{
+    assert_false(sl::is_near_limit(admitting(7)));
+    assert_true(sl::is_near_limit(admitting(8)));
+    assert_true(sl::is_near_limit(admitting(10)));
+    assert_true(sl::is_near_limit(refusing(1)));
+
+    /* a fifth of a few requests is rounded down */
+    assert_false(sl::is_near_limit(admitting(3, 1, 4)));
+    assert_true(sl::is_near_limit(admitting(4, 1, 4)));
+    assert_true(sl::is_near_limit(admitting(24, 1, 30)));
+}
+
+void the_largest_maximum_does_not_overflow(void **)
+{
+    assert_false(sl::is_near_limit(admitting(INT64_MAX / 2, 1, INT64_MAX)));
+    assert_true(sl::is_near_limit(admitting(INT64_MAX, 1, INT64_MAX)));
+}
+
+void without_an_answer_nobody_is_near_a_limit(void **)
+{
+    assert_false(sl::is_near_limit(unanswered(admitting(10))));
+}
+
 /* --- remaining --- */
 
 int64_t remaining(int64_t max, int64_t used)
@@ -401,6 +427,9 @@ int main()
         cmocka_unit_test(among_mixed_limits_the_longest_refusal_is_shown),
         cmocka_unit_test(one_refusal_is_found_wherever_it_stands),
         cmocka_unit_test(one_answer_is_found_wherever_it_stands),
+        cmocka_unit_test(the_last_fifth_is_near_the_limit),
+        cmocka_unit_test(the_largest_maximum_does_not_overflow),
+        cmocka_unit_test(without_an_answer_nobody_is_near_a_limit),
         cmocka_unit_test(what_is_not_used_remains),
         cmocka_unit_test(nothing_remains_at_and_beyond_the_maximum),
         cmocka_unit_test(without_an_answer_it_is_not_known_what_remains),
