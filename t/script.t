@@ -49,9 +49,12 @@ sub script_args {
     );
 }
 
+# Redis would have to read through all of it again for each call.
+my $steered_sha = redis('SCRIPT', 'LOAD', $steered);
+
 sub call_at {
     my ($now, @args) = @_;
-    return redis('EVAL', $steered, script_args(@args), sprintf '%d:%d', $now / 1000000, $now % 1000000);
+    return redis('EVALSHA', $steered_sha, script_args(@args), sprintf '%d:%d', $now / 1000000, $now % 1000000);
 }
 
 # ask_as(id, now in us, limits...): three numbers for each limit. The time at the
@@ -423,7 +426,7 @@ sub ask_short {
     my ($now, $window, $max, @requests) = @_;
     my @keys = map { $requests[2 * $_] } 0 .. $#requests / 2;
     my @ids = map { $requests[2 * $_ + 1] } 0 .. $#requests / 2;
-    my $answer = redis('EVAL', $steered, scalar @keys, @keys, '/1', $window, $max, @ids,
+    my $answer = redis('EVALSHA', $steered_sha, scalar @keys, @keys, '/1', $window, $max, @ids,
         sprintf '%d:%d', $now / 1000000, $now % 1000000);
     return $answer if $answer =~ /^error/;
     my @numbers = ref $answer ? @$answer : unpack 'q<*', $answer;

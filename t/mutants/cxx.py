@@ -3,34 +3,25 @@
 import os
 import resource
 import subprocess
-import time
+import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from glob import glob
 
 import process
 
-# Without sanitizers, which would take most of the time: a mutant that only they would
-# notice counts as one that survives. Without -g objects are alike if their code is.
-FLAGS = ['-std=c++17', '-O1', '-w']
-INCLUDES = ['-Isrc', '-It/unit', '-It/model']
 COMPILER = os.environ.get('CXX', 'g++')
+INCLUDES = ['-Isrc', '-It/unit', '-It/model']
+
+# Without -g objects are alike if their code is.
+PLAIN = ['-std=c++17', '-O1', '-w']
+SANITIZED = PLAIN + ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
 
 # Which model programs, beside the unit tests of the same folder, are about a folder.
 MODELS = {'store': ['t/model/memory_table.cpp', 't/model/deny_cache.cpp']}
 
 # A round of every mix, and a few more.
 MODEL_ENVIRONMENT = {'SLIDING_LIMIT_MODEL_REQUESTS': '10000', 'SLIDING_LIMIT_MODEL_SEED': '1'}
-
-
-def object_of(directory, source):
-    return os.path.join(directory, source.replace('/', '+') + '.o')
-
-
-def compiled(source, to, includes, given=None):
-    """`given` is the path of a file that has the source's text instead."""
-    done = subprocess.run([COMPILER, *FLAGS, *includes, '-c', '-o', to, given or source],
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return done.returncode == 0
 
 
 def read(path):
@@ -43,112 +34,138 @@ class Program:
         self.source = source
         self.kind = 'model' if source.startswith('t/model/') else 'unit'
         self.libraries = ['-lhiredis'] if self.kind == 'model' else ['-lcmocka']
-        self.cpu_seconds = 0    # as it takes with the code as it is
+        self.cpu_seconds = 100      # that it takes with the code as it is
 
-    def passes(self, program):
+    def passes(self, path):
         environment = MODEL_ENVIRONMENT if self.kind == 'model' else {'CMOCKA_MESSAGE_OUTPUT': 'TAP'}
-        return process.run([program], env=environment, cpu_seconds=2 + int(4 * self.cpu_seconds),
-                           seconds=300)
+        return process.run([path], env=environment, cpu_seconds=2 + int(4 * self.cpu_seconds))
 
 
-class Cxx:
-    kinds = ('unit', 'model')
+class Build:
+    """The code as it is and tests for it, all of it compiled with the same flags."""
 
-    def __init__(self, build, jobs, files):
-        self.build = os.path.join(build, 'cxx')
-        folders = {file.split('/')[1] for file in files}
-        os.makedirs(self.build, exist_ok=True)
-
+    def __init__(self, directory, jobs, flags, programs):
+        self.directory = directory
+        self.flags = flags
+        self.programs = programs
         self.sources = sorted(glob('src/*/pure/*.cpp'))
-        self.programs = {
-            folder: [Program(source) for source in
-                     sorted(glob(f't/unit/{folder}/*.cpp')) + MODELS.get(folder, [])]
-            for folder in folders}
-        everything = self.sources + [p.source for list_ in self.programs.values() for p in list_]
+        self.kills = Counter()
+        os.makedirs(directory, exist_ok=True)
 
+        everything = self.sources + [p.source for p in programs]
         with ThreadPoolExecutor(jobs) as pool:
-            self.includes = dict(zip(everything, pool.map(self.files_of, everything)))
-            built = pool.map(lambda source: compiled(source, object_of(self.build, source), INCLUDES),
-                             everything)
-            if not all(built):
+            self.files = dict(zip(everything, pool.map(self.files_of, everything)))
+            if not all(pool.map(lambda source: self.compile(source, directory), everything)):
                 raise SystemExit('the code does not compile as it is')
 
-        self.archive = os.path.join(self.build, 'pure.a')
-        subprocess.run(['ar', 'rcs', self.archive] + [object_of(self.build, s) for s in self.sources],
+        self.archive = os.path.join(directory, 'pure.a')
+        subprocess.run(['ar', 'rcs', self.archive] + [self.object_of(s) for s in self.sources],
                        check=True)
+        for program in programs:
+            self.measure(program)
 
-        for folder in sorted(folders):
-            self.measure(folder)
+    def object_of(self, source, directory=None):
+        return os.path.join(directory or self.directory, source.replace('/', '+') + '.o')
 
-    @staticmethod
-    def files_of(source):
-        listed = subprocess.run([COMPILER, *FLAGS, *INCLUDES, '-MM', source], check=True,
+    def files_of(self, source):
+        listed = subprocess.run([COMPILER, *self.flags, *INCLUDES, '-MM', source], check=True,
                                 stdout=subprocess.PIPE, text=True).stdout
         return {os.path.normpath(word) for word in listed.replace('\\\n', ' ').split()[1:]}
 
-    def measure(self, folder):
-        """The tests must pass with the code as it is. The quickest ones come first."""
-        for program in self.programs[folder]:
-            path = os.path.join(self.build, 'as-it-is')
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            program.cpu_seconds = 100
-            if not self.link(path, program, self.build, []) or not program.passes(path):
-                raise SystemExit(f'{program.source} fails with the code as it is')
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            program.cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-        self.programs[folder].sort(key=lambda p: (p.kind != 'unit', p.cpu_seconds))
-
-    def link(self, path, program, directory, objects):
+    def compile(self, source, directory, includes=(), given=None):
+        """`given` is the path of what to compile in the source's place."""
         return subprocess.run(
-            [COMPILER, '-o', path, object_of(directory, program.source), *objects, self.archive,
-             *program.libraries], stderr=subprocess.DEVNULL).returncode == 0
+            [COMPILER, *self.flags, *includes, *INCLUDES, '-c', '-o',
+             self.object_of(source, directory), given or source],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+    def link(self, path, program, objects):
+        return subprocess.run(
+            [COMPILER, *self.flags, '-o', path, *objects, self.archive, *program.libraries],
+            stderr=subprocess.DEVNULL).returncode == 0
+
+    def measure(self, program):
+        path = os.path.join(self.directory, 'as-it-is')
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if not self.link(path, program, [self.object_of(program.source)]) or not program.passes(path):
+            raise SystemExit(f'{program.source} fails with the code as it is')
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        program.cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def in_order(self, folder, file):
+        """What has noticed most changes of this file comes first, and then what is quick."""
+        programs = [p for p in self.programs if p.kind == 'model' and p.source in MODELS.get(folder, [])
+                    or p.source.startswith(f't/unit/{folder}/')]
+        return sorted(programs, key=lambda p: (
+            p.kind != 'unit', -self.kills[file, p.source], p.cpu_seconds))
 
     def try_out(self, mutant, directory):
-        """What becomes of it: the kind of test that kills it, or 'survived', 'same code' or
-        'no code'."""
-        given = os.path.join(directory, mutant.file)
-        includes = ['-I' + os.path.join(directory, 'src')] + INCLUDES
+        """What becomes of it: the kind of test that kills it, 'survived', 'same code', or 'no
+        code' if it does not compile."""
+        file = mutant.file
+        given = os.path.join(directory, file)
+        includes = ['-I' + os.path.join(directory, 'src')]
+        changed = []
+        is_changed = False
+
         os.makedirs(os.path.dirname(given), exist_ok=True)
-        with open(given, 'w', encoding='utf-8') as file:
-            file.write(mutant.text)
+        with open(given, 'w', encoding='utf-8') as out:
+            out.write(mutant.text)
+
+        def is_other_code(source):
+            if not self.compile(source, directory, includes, given if source == file else None):
+                return None
+            return read(self.object_of(source, directory)) != read(self.object_of(source))
 
         try:
-            return self.try_given(mutant.file, given, includes, directory)
+            for source in self.sources:
+                if file in self.files[source]:
+                    is_other = is_other_code(source)
+                    if is_other is None:
+                        return 'no code'
+                    if is_other:
+                        changed.append(self.object_of(source, directory))
+
+            for program in self.in_order(file.split('/')[1], file):
+                is_other = file in self.files[program.source] and is_other_code(program.source)
+                if is_other is None:
+                    return 'no code'
+                if not is_other and not changed:
+                    continue
+                is_changed = True
+                path = os.path.join(directory, 'program')
+                objects = [self.object_of(program.source, directory if is_other else None), *changed]
+                if not self.link(path, program, objects) or not program.passes(path):
+                    self.kills[file, program.source] += 1
+                    return program.kind
         finally:
             os.remove(given)
 
-    def try_given(self, file, given, includes, directory):
-        objects = []
-
-        def recompiled(source):
-            """Whether it is other code now; None if it is none."""
-            to = object_of(directory, source)
-            if not compiled(source, to, includes, given if source == file else None):
-                return None
-            return read(to) != read(object_of(self.build, source))
-
-        is_changed = False
-        for source in self.sources:
-            if file in self.includes[source]:
-                is_other = recompiled(source)
-                if is_other is None:
-                    return 'no code'
-                if is_other:
-                    objects.append(object_of(directory, source))
-                    is_changed = True
-
-        path = os.path.join(directory, 'program')
-
-        for program in self.programs[file.split('/')[1]]:
-            is_other = file in self.includes[program.source] and recompiled(program.source)
-            if is_other is None:
-                return 'no code'
-            if not is_other and not objects:
-                continue
-            is_changed = True
-            if not self.link(path, program, directory if is_other else self.build, objects) \
-                    or not program.passes(path):
-                return program.kind
-
         return 'survived' if is_changed else 'same code'
+
+
+class Cxx:
+    def __init__(self, build, jobs, files):
+        self.directory = os.path.join(build, 'sanitized')
+        self.jobs = jobs
+        self.units = []
+        models = []
+        for folder in sorted({file.split('/')[1] for file in files}):
+            self.units += sorted(glob(f't/unit/{folder}/*.cpp'))
+            models += MODELS.get(folder, [])
+
+        self.plain = Build(os.path.join(build, 'plain'), jobs, PLAIN,
+                           [Program(source) for source in self.units + models])
+        self.sanitized = None
+        self.lock = threading.Lock()
+
+    def try_out(self, mutant, directory):
+        result = self.plain.try_out(mutant, directory)
+        if result != 'survived':
+            return result
+
+        # sanitizers take much more time, and notice little that is not noticed without
+        with self.lock:
+            self.sanitized = self.sanitized or Build(
+                self.directory, self.jobs, SANITIZED, [Program(source) for source in self.units])
+        return 'unit' if self.sanitized.try_out(mutant, directory) == 'unit' else 'survived'

@@ -123,8 +123,8 @@ def turned_around_in_cxx(code):
             yield [(start, start, '!('), (end, end, ')')]
 
     for match in re.finditer(r' \? ', code):
-        start = max(code.rfind(mark, 0, match.start()) for mark in ('=', '(', ',', ';', 'return'))
-        if not COMPARES.search(code[start + 1:match.start()]):
+        condition = re.split(r' = |[(,;]|\breturn\b', code[:match.start()])[-1]
+        if not COMPARES.search(condition):
             yield [(match.start(), match.start(), ' && false')]
             yield [(match.start(), match.start(), ' || true')]
 

@@ -6,7 +6,7 @@ the cheapest first, until one fails. Changes that no test notices must be told a
 explained.txt, each group of them with the reason why that is as it should be.
 
 With --survivors only those are tried again that survived the last time, for whoever writes a
-test that should notice them; what is known of the others is in BUILD/mutants/results.json.
+test that should notice them; what is known of the others is in BUILD/mutants/results.
 """
 
 import json
@@ -41,34 +41,47 @@ def read_explained():
     return {'\n'.join(lines[i - 1:i + 2]) for i, line in enumerate(lines) if line.startswith('- ')}
 
 
-def read_results(path):
-    if not os.path.exists(path):
-        return {}
-    with open(path, encoding='utf-8') as file:
-        return json.load(file)
+class Results:
+    """What became of each mutant; kept in a file, should somebody not want to wait for the end."""
+
+    def __init__(self, path):
+        self.path = path
+        self.lock = threading.Lock()
+        self.of = {}
+        if os.path.exists(path):
+            with open(path, encoding='utf-8') as file:
+                self.of = dict(json.loads(line) for line in file)
+
+    def add(self, name, result):
+        with self.lock:
+            self.of[name] = result
+            with open(self.path, 'a', encoding='utf-8') as file:
+                file.write(json.dumps([name, result]) + '\n')
 
 
-def try_all(mutants, build, remembered):
-    results = {}
+def is_lua(file):
+    return file.endswith('.lua')
+
+
+def try_all(mutants, build, results):
     directories = threading.local()
     languages = {language: language(build, JOBS, files) for language, files in (
-        (Lua, [f for f in mutants if f.endswith('.lua')]),
-        (Cxx, [f for f in mutants if not f.endswith('.lua')])) if files}
+        (Lua, [file for file, list_ in mutants.items() if list_ and is_lua(file)]),
+        (Cxx, [file for file, list_ in mutants.items() if list_ and not is_lua(file)])) if files}
 
     def try_out(mutant):
         if not hasattr(directories, 'own'):
             directories.own = os.path.join(build, f'worker-{threading.get_ident()}')
             os.makedirs(directories.own, exist_ok=True)
-        language = languages[Lua if mutant.file.endswith('.lua') else Cxx]
-        results[mutant.name] = remembered.get(mutant.name) or language.try_out(mutant, directories.own)
-        if results[mutant.name] == 'survived':
+        language = languages[Lua if is_lua(mutant.file) else Cxx]
+        result = language.try_out(mutant, directories.own)
+        results.add(mutant.name, result)
+        if result == 'survived':
             print(f'{mutant.file}:{mutant.line}\n- {mutant.before}\n+ {mutant.after}', flush=True)
 
     with ThreadPoolExecutor(JOBS) as pool:
         for _ in pool.map(try_out, [mutant for list_ in mutants.values() for mutant in list_]):
             pass
-
-    return results
 
 
 def print_table(mutants, results):
@@ -89,7 +102,6 @@ def main():
     build = os.path.join(sys.argv[1], 'mutants')
     only_survivors = '--survivors' in sys.argv
     files = [word for word in sys.argv[2:] if word != '--survivors'] or FILES
-    store = os.path.join(build, 'results.json')
 
     os.makedirs(build, exist_ok=True)
     mutants = {}
@@ -97,12 +109,12 @@ def main():
         with open(file, encoding='utf-8') as source:
             mutants[file] = mutants_of(file, source.read())
 
-    remembered = {n: r for n, r in read_results(store).items() if r != 'survived'} if only_survivors else {}
-    results = try_all(mutants, build, remembered)
-    known = read_results(store)
-    with open(store, 'w', encoding='utf-8') as out:
-        json.dump({**known, **results}, out, indent=0)
-
+    results = Results(os.path.join(build, 'results'))
+    again = {file: [mutant for mutant in list_
+                    if not only_survivors or results.of.get(mutant.name, 'survived') == 'survived']
+             for file, list_ in mutants.items()}
+    try_all(again, build, results)
+    results = {mutant.name: results.of[mutant.name] for list_ in mutants.values() for mutant in list_}
     print_table(mutants, results)
 
     explained = read_explained()
