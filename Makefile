@@ -13,7 +13,7 @@ MODULE  := ngx_http_sliding_limit_module.so
 SOURCES := config $(wildcard src/* src/*/* src/*/*/* lua/* page/*)
 
 .DEFAULT_GOAL := module
-.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test matrix mutants clean
+.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test matrix mutants repeat clean
 
 module: $(BUILD)/$(MODULE) ## build the module (the default): build/ngx_http_sliding_limit_module.so
 
@@ -41,6 +41,7 @@ help: ## this list
 	@echo "  TARGETS=names  what to fuzz, as files in t/fuzz are called (default: all)"
 	@echo "  FILES=files    which files to make mutants of (default: all that t/mutants/run.py names)"
 	@echo "  SURVIVORS=1    try only those mutants again that survived the last time"
+	@echo "  TIMES=n        how often to repeat them (default: 20)"
 	@echo "  QUICK=1        a first impression instead of the whole benchmark (ten minutes); bench/run knows more"
 	@echo "  LANES=names    which versions to test with, as scripts/matrix names them (default: all)"
 
@@ -125,9 +126,12 @@ npm-packages:
 BROWSER ?= browser
 export SLIDING_LIMIT_BROWSER := $(BROWSER)
 
+# What the suites run beside nginx.
+TEST_PROGRAMS := $(TEST_MODULE) $(UNIT_TESTS) $(MODEL_TESTS) $(REPLAYS)
+
 test: ## install what is missing, build, and run every test
 	@scripts/install-packages build redis test demo $(BROWSER)
-	@$(MAKE) -s -j$(JOBS) module npm-packages $(TEST_MODULE) $(UNIT_TESTS) $(MODEL_TESTS) $(REPLAYS)
+	@$(MAKE) -s -j$(JOBS) module npm-packages $(TEST_PROGRAMS)
 	@scripts/run-tests "$$(command -v nginx)" "$(abspath $(BUILD))/$(MODULE)" \
 	    "$(abspath $(BUILD))/unit" $(SUITES)
 
@@ -144,6 +148,14 @@ mutants: ## change the code that counts and decides, bit by bit: does a test not
 	@$(MAKE) -s $(BUILD)/model/redis_script
 	@nice python3 t/mutants/run.py "$(BUILD)" $(if $(SURVIVORS),--survivors) $(FILES)
 
+TIMES ?= 20
+
+repeat: ## run each test twenty times, many at once, and say which of them waver
+	@scripts/install-packages build redis test demo $(BROWSER)
+	@$(MAKE) -s -j$(JOBS) module npm-packages $(TEST_PROGRAMS)
+	@scripts/repeat-tests "$(TIMES)" "$$(command -v nginx)" "$(abspath $(BUILD))/$(MODULE)" \
+	    "$(abspath $(BUILD))/unit" $(SUITES)
+
 bench: ## install what is missing, build, and measure beside the alternatives: build/bench/results.json
 	@scripts/install-packages build redis bench
 	@$(MAKE) -s module
@@ -151,7 +163,7 @@ bench: ## install what is missing, build, and measure beside the alternatives: b
 
 sanitize: ## the same tests under AddressSanitizer and UBSan
 	@scripts/install-packages build redis test demo $(BROWSER) sanitize
-	@$(MAKE) -s -j$(JOBS) module npm-packages $(UNIT_TESTS) $(MODEL_TESTS) $(REPLAYS)
+	@$(MAKE) -s -j$(JOBS) module npm-packages
 	@scripts/build-sanitized-nginx "$(BUILD)" "$(JOBS)"
 	@scripts/sanitize "$(BUILD)" $(SUITES)
 
