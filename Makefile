@@ -62,7 +62,7 @@ UNIT_FLAGS := -std=c++17 -O1 -g -W -Wall -Wextra -Werror -fsanitize=address,unde
 
 $(BUILD)/unit/src/%.o: src/%.cpp $(PURE)
 	@mkdir -p $(@D)
-	$(CXX) $(UNIT_FLAGS) -c -o $@ $<
+	$(CXX) $(UNIT_FLAGS) $(MORE_FLAGS) -c -o $@ $<
 
 $(BUILD)/unit/%: t/unit/%.cpp $(wildcard t/unit/*.h t/unit/*/*.h) $(patsubst %.cpp,$(BUILD)/unit/%.o,$(PURE_SOURCES))
 	@mkdir -p $(@D)
@@ -98,6 +98,31 @@ $(BUILD)/replay/%: t/fuzz/%.cpp t/fuzz/replay/replay.cpp $(wildcard t/fuzz/*.h) 
 
 # This one compares our hashes with those of OpenSSL.
 $(BUILD)/fuzz/hashes $(BUILD)/replay/hashes: MORE_LIBS := -lcrypto
+
+# These link src/redis, hiredis, and what t/fuzz/redis has in the place of nginx and of
+# the servers. TLS is left out.
+REDIS_TARGETS := redis_story redis_stream
+REDIS_SOURCES := $(filter-out %_tls.cpp,$(wildcard src/redis/*.cpp))
+REDIS_HELPERS := $(patsubst t/fuzz/%.cpp,%.o,$(wildcard t/fuzz/redis/*.cpp))
+REDIS_FUZZED  := $(patsubst %.cpp,$(BUILD)/fuzz/%.o,$(REDIS_SOURCES)) $(REDIS_HELPERS:%=$(BUILD)/fuzz/%)
+REDIS_PLAYED  := $(patsubst %.cpp,$(BUILD)/unit/%.o,$(REDIS_SOURCES)) $(REDIS_HELPERS:%=$(BUILD)/replay/%)
+REDIS_BUILT   := $(REDIS_TARGETS:%=$(BUILD)/fuzz/%) $(REDIS_TARGETS:%=$(BUILD)/replay/%)
+
+$(REDIS_TARGETS:%=$(BUILD)/fuzz/%): $(REDIS_FUZZED)
+$(REDIS_TARGETS:%=$(BUILD)/replay/%): $(REDIS_PLAYED)
+$(REDIS_BUILT): MORE_LIBS := -lhiredis
+$(REDIS_BUILT) $(REDIS_FUZZED) $(REDIS_PLAYED): MORE_FLAGS := \
+    $(addprefix -isystem $(BUILD)/nginx/,src/core src/event src/event/modules src/os/unix src/http \
+                src/http/modules src/http/v2 objs objs/sliding_limit)
+$(REDIS_BUILT) $(REDIS_FUZZED) $(REDIS_PLAYED): $(wildcard src/*/*.h t/fuzz/redis/*.h) | $(BUILD)/$(MODULE)
+
+$(BUILD)/fuzz/redis/%.o: t/fuzz/redis/%.cpp
+	@mkdir -p $(@D)
+	clang++ $(FUZZ_FLAGS) $(MORE_FLAGS) -c -o $@ $<
+
+$(BUILD)/replay/redis/%.o: t/fuzz/redis/%.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(FUZZ_FLAGS) $(MORE_FLAGS) -c -o $@ $<
 
 # The tests load this beside the module, so it is built for the same nginx.
 TEST_MODULE := $(BUILD)/ngx_http_test_module.so

@@ -56,6 +56,16 @@ class Input {
         return text;
     }
 
+    /* At most so many bytes. */
+    std::string text(size_t size)
+    {
+        std::string text{rest_.substr(0, size)};
+
+        rest_.remove_prefix(text.size());
+
+        return text;
+    }
+
     std::string rest() const { return std::string{rest_}; }
 
     bool is_empty() const { return rest_.empty(); }

@@ -1,0 +1,315 @@
+#include "redis/scene.h"
+
+#include <csignal>
+
+#include "fuzz.h"
+
+/* The sanitizer's; gcc has it, but no header for it. */
+extern "C" size_t __sanitizer_get_current_allocated_bytes();
+
+namespace fuzz {
+
+namespace {
+
+/* More than a few replies, each of which may be as large as the module reads.
+ */
+constexpr size_t kMostMemory = 32 * 1024 * 1024;
+
+constexpr std::string_view kPassword = "s3cret";
+constexpr std::string_view kSentinelPassword = "h1dden";
+
+constexpr ngx_msec_t kTimeout = 100;
+
+ngx_str_t text(const char *literal)
+{
+    return sl::str(literal);
+}
+
+bool has_password(std::string_view text)
+{
+    return text.find(kPassword) != std::string_view::npos
+           || text.find(kSentinelPassword) != std::string_view::npos;
+}
+
+bool is_one_line(std::string_view text)
+{
+    return std::none_of(text.begin(), text.end(), [](unsigned char ch) {
+        return ch < 0x20 || ch == 0x7f;
+    });
+}
+
+}  // namespace
+
+void logged(std::string_view line)
+{
+    check(!has_password(line));
+    check(is_one_line(line));
+}
+
+/* ---- those who ask ---- */
+
+/* Ids sort as numbers do: the servers read them, too. */
+Question::Question(unsigned number, unsigned shape)
+    : id_("q" + std::to_string(number)),
+      key_("client" + std::to_string(shape >> 6)),
+      limits_(shape & 1 ? 1 + (shape >> 1 & 3) * 5 : 1), limit_()
+{
+    limit_.zone = "zone";
+    limit_.window_us = 1000000;
+    limit_.max = 10;
+    limit_.cost = 1;
+    limit_.provisional = shape & 8;
+    limit_.counts_refused = (shape & 0x11) == 0x10;
+    limit_.dry_run = (shape & 0x21) == 0x20;
+    limit_.buckets = (shape & 7) == 6 ? 10 : 0;
+}
+
+sl::Query Question::query() const
+{
+    sl::Query query{};
+
+    query.id = id_;
+    query.first_key = key_;
+    query.count = limits_;
+
+    for (size_t i = 0; i < limits_; i++) {
+        query.limits[i] = limit_;
+        query.limits[i].key = key_;
+        query.limits[i].max += static_cast<int64_t>(i);
+    }
+
+    return query;
+}
+
+void Question::ask(sl::Store &store, const Ledger &ledger)
+{
+    sl::Answer answer = sl::Answer::none(sl::StoreError::kDown);
+
+    ledger_ = &ledger;
+    asked_at_ = ngx_current_msec;
+
+    is_asking_ = true;
+    pending_ = store.ask(query(), *this, &answer);
+    is_asking_ = false;
+
+    if (pending_ == nullptr) {
+        judge(answer);
+    }
+}
+
+void Question::receive(const sl::Answer &answer) noexcept
+{
+    /* once, while it waits, and never from inside ask() */
+    check(is_waiting() && !is_asking_);
+
+    pending_ = nullptr;
+    judge(answer);
+}
+
+void Question::judge(const sl::Answer &answer)
+{
+    if (!answer.known) {
+        return;
+    }
+
+    check(answer.time_us >= 0);
+
+    for (size_t i = 0; i < limits_; i++) {
+        const sl::LimitState &state = answer.states[i];
+
+        check(state.wait_us >= 0 && !(state.is_counted && !state.admits));
+
+        /* the channel itself refuses what cannot be decided */
+        if (state.used == sl::kUnknownUse) {
+            check(!state.admits);
+        } else {
+            check(state.used >= 0);
+            check(!ledger_->is_honest() || state.used == mark_of(id_, i));
+        }
+    }
+
+    is_to_be_taken_back_ = answer.states[0].is_counted;
+    counted_at_ = answer.time_us;
+}
+
+void Question::abandon(bool keep_provisional)
+{
+    if (is_waiting()) {
+        std::exchange(pending_, nullptr)->abandon(keep_provisional);
+    }
+}
+
+void Question::take_back(sl::Store &store)
+{
+    if (std::exchange(is_to_be_taken_back_, false)) {
+        store.take_back(query(), counted_at_);
+    }
+}
+
+void Question::check_patience() const
+{
+    check(!is_waiting() || ngx_current_msec - asked_at_ < kTimeout);
+}
+
+/* ---- the configuration ---- */
+
+sl::RedisSettings Scene::settings_for(unsigned settings)
+{
+    static const sl::RedisEndpoint kServers[] = {{text("127.0.0.1"), 7000},
+                                                 {text("127.0.0.1"), 7001}};
+    static const sl::RedisEndpoint kSocket[] = {{text("/redis.sock"), 0}};
+
+    constexpr sl::Topology kTopologies[] = {
+        sl::Topology::kSingle, sl::Topology::kSentinel, sl::Topology::kCluster,
+        sl::Topology::kSingle};
+
+    sl::RedisSettings s{};
+    bool is_socket = (settings & 3) == 3;
+
+    s.name = text("redis://fuzz");
+    s.topology = kTopologies[settings & 3];
+    s.endpoints = is_socket ? kSocket : kServers;
+    s.endpoint_count = is_socket ? 1 : 2;
+    s.resolver = settings & 4 ? resolver() : nullptr;
+    s.primary = text("primary");
+    s.prefix = text("rate_limit");
+    s.timeout = kTimeout;
+    s.connect_timeout = 200;
+    s.connections = settings & 8 ? 2 : 1;
+
+    if (settings & 16) {
+        s.login = {settings & 32 ? text("user") : text(""), sl::str(kPassword)};
+        s.sentinel_login = {text(""), sl::str(kSentinelPassword)};
+        s.db = 1;
+    }
+
+    return s;
+}
+
+Scene::Scene(unsigned settings)
+    : settings_(settings_for(settings)), store_(settings_),
+      ledger_(settings_.topology == sl::Topology::kCluster),
+      memory_at_start_(__sanitizer_get_current_allocated_bytes())
+{
+    ngx_conf_t cf{};
+
+    signal(SIGPIPE, SIG_IGN);
+    set_welcome(Welcome::kOpen);
+    set_narrow(settings & 64);
+    start_worker();
+
+    check(store_.share(&cf, settings_.name));
+    check(shared_memory().init(&shared_memory(), nullptr) == NGX_OK);
+    store_.start();
+    meet_servers();
+}
+
+Scene::~Scene()
+{
+    sl::Outage outage;
+
+    for (size_t place = 0; store_.next_outage(&place, &outage);) {
+        check(!has_password(outage.reason()) && is_one_line(outage.reason()));
+    }
+
+    store_.stop();
+
+    for (const auto &question : questions_) {
+        check(!question->is_waiting());
+    }
+
+    check_worker_is_done();
+
+    for (Server &server : servers_) {
+        /* deaf ones, too */
+        server.hang_up();
+    }
+
+    wires().clear();
+}
+
+/* ---- what happens ---- */
+
+void Scene::ask(unsigned shape)
+{
+    auto number = static_cast<unsigned>(questions_.size());
+
+    questions_.push_back(std::make_unique<Question>(number, shape));
+    ledger_.expect(questions_.back()->id());
+    questions_.back()->ask(store_, ledger_);
+}
+
+Question *Scene::question(unsigned which)
+{
+    return questions_.empty() ? nullptr
+                              : questions_[which % questions_.size()].get();
+}
+
+void Scene::meet_servers()
+{
+    for (; met_ < wires().size(); met_++) {
+        servers_.emplace_back(wires()[met_], ledger_);
+    }
+
+    servers_.remove_if([](Server &server) { return !server.listen(); });
+}
+
+void Scene::turn(size_t most_bytes)
+{
+    for (Server &server : servers_) {
+        server.speak(most_bytes);
+    }
+
+    fuzz::turn();
+    meet_servers();
+    check_memory();
+
+    for (const auto &question : questions_) {
+        question->check_patience();
+    }
+}
+
+Server *Scene::server(unsigned which)
+{
+    if (servers_.empty()) {
+        return nullptr;
+    }
+
+    auto server = servers_.begin();
+
+    std::advance(server, which % servers_.size());
+
+    return &*server;
+}
+
+void Scene::settle()
+{
+    constexpr int kMostTurns = 16;
+
+    for (int i = 0; i < kMostTurns; i++) {
+        bool has_work = false;
+
+        turn(0);
+
+        for (Server &server : servers_) {
+            while (server.is_asked()) {
+                server.reply_well(0);
+            }
+
+            has_work |= server.has_to_say();
+        }
+
+        /* a connection takes a turn or two to open */
+        if (!has_work && i > 2) {
+            return;
+        }
+    }
+}
+
+void Scene::check_memory() const
+{
+    check(__sanitizer_get_current_allocated_bytes()
+          < memory_at_start_ + kMostMemory);
+}
+
+}  // namespace fuzz

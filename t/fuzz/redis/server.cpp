@@ -1,0 +1,423 @@
+#include "redis/server.h"
+
+#include <cstring>
+
+#include "fuzz.h"
+#include "redis/pure/sl_cluster_slot.h"
+
+namespace fuzz {
+
+namespace {
+
+/* As in the module: so often a call is sent elsewhere. */
+constexpr unsigned kMostRedirections = 5;
+
+std::string bulk(const std::string &text)
+{
+    return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+}
+
+/* Takes a line "XNUMBER", and CR LF; -1: it has not come yet. */
+long take_size(std::string *input, size_t *at, char mark)
+{
+    size_t end = input->find("\r\n", *at);
+
+    if (end == std::string::npos) {
+        return -1;
+    }
+
+    check((*input)[*at] == mark && end > *at + 1);
+
+    long size = 0;
+
+    for (size_t i = *at + 1; i < end; i++) {
+        check((*input)[i] >= '0' && (*input)[i] <= '9' && size < 100000);
+        size = size * 10 + ((*input)[i] - '0');
+    }
+
+    *at = end + 2;
+
+    return size;
+}
+
+/* Takes a whole command from the input; false: it has not come yet. */
+bool take_words(std::string *input, Words *words)
+{
+    size_t at = 0;
+    long count = take_size(input, &at, '*');
+
+    check(count != 0);
+
+    for (; count > 0; count--) {
+        long size = take_size(input, &at, '$');
+
+        if (size < 0 || input->size() < at + static_cast<size_t>(size) + 2) {
+            return false;
+        }
+
+        words->push_back(input->substr(at, static_cast<size_t>(size)));
+        at += static_cast<size_t>(size);
+        check(input->compare(at, 2, "\r\n") == 0);
+        at += 2;
+    }
+
+    if (count < 0) {
+        return false;
+    }
+
+    input->erase(0, at);
+
+    return true;
+}
+
+std::string number(int64_t n)
+{
+    return ":" + std::to_string(n) + "\r\n";
+}
+
+void pack(int64_t n, std::string *to)
+{
+    for (int byte = 0; byte < 8; byte++) {
+        *to += static_cast<char>(static_cast<uint64_t>(n) >> 8 * byte);
+    }
+}
+
+const char *const kMaps[] = {
+    "a 127.0.0.1:7000@17000 myself,master - 0 0 1 connected 0-5460\n"
+    "b 127.0.0.1:7001@17001 master - 0 0 2 connected 5461-10922\n"
+    "c 127.0.0.1:7002@17002 master - 0 0 3 connected 10923-16383\n"
+    "d 127.0.0.1:7003@17003 slave a 0 0 1 connected\n",
+
+    "a 127.0.0.1:7000@17000,one.test myself,master - 0 0 1 connected 0-8000\n"
+    "b 127.0.0.1:7004@17004,two.test master - 0 0 2 connected 8001-16383 "
+    "[8001->-a]\n",
+
+    "a :7000@17000 myself,master - 0 0 1 connected 0-16383\n",
+
+    "a 127.0.0.1:7000@17000 myself,master - 0 0 1 connected\n",
+};
+
+const char *const kPrimaries[] = {
+    "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n7000\r\n",
+    "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n7001\r\n",
+    "*2\r\n$10\r\nknown.test\r\n$4\r\n7000\r\n",
+    "*2\r\n$10\r\nlater.test\r\n$4\r\n7000\r\n",
+    "*2\r\n$12\r\nunknown.test\r\n$4\r\n7000\r\n",
+    "*-1\r\n",
+};
+
+const char *const kRoles[] = {
+    "*3\r\n$6\r\nmaster\r\n:0\r\n*1\r\n*3\r\n$9\r\n127.0.0.1\r\n$4\r\n7001\r\n"
+    "$1\r\n0\r\n",
+    "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:7001\r\n$9\r\nconnected\r\n:"
+    "0\r\n",
+};
+
+const char *const kAddresses[] = {
+    "127.0.0.1:7000",  "127.0.0.1:7001",  "127.0.0.1:7002",    ":7001",
+    "known.test:7001", "later.test:7002", "unknown.test:7003", "::1:7004",
+};
+
+struct Error {
+    const char *text;
+    Ledger::Outcome outcome;
+    bool has_address;
+};
+
+using Outcome = Ledger::Outcome;
+
+const Error kErrors[] = {
+    {"NOSCRIPT No matching script.", Outcome::kNoScript, false},
+    {"MOVED", Outcome::kMoved, true},
+    {"ASK", Outcome::kMoved, true},
+    {"TRYAGAIN Multiple keys request during rehashing", Outcome::kTryAgain,
+     false},
+    {"CROSSSLOT Keys in request don't hash to the same slot",
+     Outcome::kNotTogether, false},
+    {"ERR something is wrong with it", Outcome::kNotTogether, false},
+    {"LOADING Redis is loading the dataset in memory", Outcome::kFinal, false},
+    {"READONLY You can't write against a read only replica.", Outcome::kFinal,
+     false},
+    {"NOAUTH Authentication required.", Outcome::kFinal, false},
+    {"ERR max number of clients reached", Outcome::kNotTogether, false},
+    {"CLUSTERDOWN The cluster is down", Outcome::kFinal, false},
+    {"NOPERM this user has no permissions", Outcome::kFinal, false},
+};
+
+}  // namespace
+
+/* ---- what it is asked ---- */
+
+ScriptCall::ScriptCall(const Words &command)
+{
+    if (command[0] != "EVALSHA") {
+        return;
+    }
+
+    check(command.size() >= 5);
+
+    size_t keys = std::stoul(command[2]);
+
+    check(command.size() >= 3 + keys + 2);
+
+    auto args = command.begin() + 3 + static_cast<long>(keys);
+    size_t count = command.size() - 3 - keys;
+
+    limits = keys;
+
+    if (args[0][0] == '/') {
+        limits = std::stoul(args[0].substr(1));
+        check(limits > 0 && keys % limits == 0);
+        check(count == 1 + 2 * limits + keys / limits);
+
+        kind = Kind::kAsks;
+        is_short = true;
+        ids.assign(args + 1 + 2 * static_cast<long>(limits), command.end());
+        return;
+    }
+
+    check(count == 2 + 5 * limits);
+
+    kind = args[0].empty()  ? Kind::kAsks
+           : args[0] == "?" ? Kind::kProbe
+                            : Kind::kTakesBack;
+    ids = {args[1]};
+
+    for (size_t i = 0; i < limits; i++) {
+        has_buckets |= args[2 + static_cast<long>(5 * i) + 3] != "0";
+    }
+}
+
+int64_t mark_of(const std::string &id, size_t limit)
+{
+    return std::stol(id.substr(1)) * 100 + static_cast<long>(limit);
+}
+
+namespace {
+
+/* Whose fate the command is about: to take back from buckets is one of its own,
+ * and to take back from a log may be repeated. */
+Words fates_of(const ScriptCall &call)
+{
+    switch (call.kind) {
+    case ScriptCall::Kind::kAsks:
+        return call.ids;
+    case ScriptCall::Kind::kTakesBack:
+        return call.has_buckets ? Words{call.ids[0] + "-"} : Words{};
+    default:
+        return {};
+    }
+}
+
+}  // namespace
+
+void Ledger::sent(const Words &command)
+{
+    ScriptCall call(command);
+
+    if (call.kind == ScriptCall::Kind::kTakesBack) {
+        check(fates_.count(call.ids[0]) == 1);
+        fates_.emplace(call.ids[0] + "-", Fate());
+    }
+
+    for (const std::string &id : fates_of(call)) {
+        check(fates_.count(id) == 1);
+
+        Fate &fate = fates_[id];
+
+        check(!is_honest_ || fate.may_be_sent);
+        fate.may_be_sent = false;
+    }
+}
+
+void Ledger::replied(const Words &command, Outcome outcome)
+{
+    Words ids = fates_of(ScriptCall(command));
+
+    if (outcome == Outcome::kNotTogether && ids.size() < 2) {
+        outcome = Outcome::kFinal;
+    }
+
+    for (const std::string &id : ids) {
+        replied(id, outcome);
+    }
+}
+
+void Ledger::replied(const std::string &id, Outcome outcome)
+{
+    Fate &fate = fates_[id];
+
+    switch (outcome) {
+    case Outcome::kFinal:
+        break;
+    case Outcome::kNoScript:
+        fate.may_be_sent = ++fate.without_script == 1;
+        break;
+    case Outcome::kMoved:
+        fate.may_be_sent =
+            is_cluster_ && ++fate.redirections <= kMostRedirections;
+        break;
+    case Outcome::kTryAgain:
+        fate.may_be_sent = is_cluster_;
+        fate.redirections = 0;
+        break;
+    case Outcome::kUndecided:
+    case Outcome::kNotTogether:
+        fate.may_be_sent = true;
+        break;
+    }
+}
+
+bool Server::listen()
+{
+    if (is_deaf_) {
+        return wire_->is_open();
+    }
+
+    bool is_open = wire_->receive(&input_);
+    Words words;
+
+    while (!input_.empty() && take_words(&input_, &words)) {
+        ledger_.sent(words);
+        commands_.push_back(std::move(words));
+        words.clear();
+    }
+
+    return is_open;
+}
+
+Words Server::take_command()
+{
+    Words words = std::move(commands_.front());
+
+    commands_.pop_front();
+
+    return words;
+}
+
+/* ---- what it says ---- */
+
+void Server::reply_well(unsigned how)
+{
+    if (!is_asked()) {
+        return;
+    }
+
+    Words command = take_command();
+    const std::string &name = command[0];
+    ScriptCall call(command);
+
+    if (call.kind != ScriptCall::Kind::kNone) {
+        output_ += answer_of_script(call, how);
+    } else if (name == "AUTH" || name == "SELECT" || name == "ASKING") {
+        output_ += "+OK\r\n";
+    } else if (name == "SCRIPT") {
+        output_ += bulk(std::string(40, 'a'));
+    } else if (name == "ROLE") {
+        output_ += kRoles[how % std::size(kRoles)];
+    } else if (name == "CLUSTER") {
+        output_ += bulk(kMaps[how % std::size(kMaps)]);
+    } else {
+        check(name == "SENTINEL");
+        output_ += kPrimaries[how % std::size(kPrimaries)];
+    }
+}
+
+/* Each request has two bits of `how`: what the answer is to it. */
+std::string Server::answer_of_script(const ScriptCall &call, unsigned how)
+{
+    constexpr int64_t kAdmits[] = {2, 0, -1, 2};
+
+    bool is_packed = call.is_short && (call.ids.size() > 1 || how < 128);
+    std::string packed;
+    std::string listed;
+    size_t count = 0;
+
+    auto add = [&](int64_t n) {
+        pack(n, &packed);
+        listed += number(n);
+        count++;
+    };
+
+    for (const std::string &id : call.ids) {
+        int64_t admits = kAdmits[how & 3];
+
+        how = how >> 2 | (how & 3) << 6;
+
+        for (size_t i = 0; i < call.limits; i++) {
+            add(admits);
+            add(call.kind == ScriptCall::Kind::kAsks ? mark_of(id, i) : 0);
+            add(1000);
+        }
+
+        if (call.kind == ScriptCall::Kind::kAsks) {
+            ledger_.replied(id,
+                            admits < 0 ? Outcome::kUndecided : Outcome::kFinal);
+        }
+    }
+
+    add(1000000000);
+
+    return is_packed ? bulk(packed)
+                     : "*" + std::to_string(count) + "\r\n" + listed;
+}
+
+void Server::reply_with_error(unsigned which)
+{
+    if (!is_asked()) {
+        return;
+    }
+
+    Words command = take_command();
+    const Error &error = kErrors[which % std::size(kErrors)];
+    std::string text = error.text;
+
+    if (error.has_address) {
+        unsigned slot =
+            command.size() > 3 ? sl::cluster_slot(command[3]) : which;
+
+        text +=
+            " " + std::to_string(slot) + " "
+            + kAddresses[which / std::size(kErrors) % std::size(kAddresses)];
+    }
+
+    output_ += "-" + text + "\r\n";
+    ledger_.replied(command, error.outcome);
+}
+
+void Server::reply_with_text(const std::string &text)
+{
+    if (is_asked()) {
+        if (take_command()[0] == "EVALSHA") {
+            ledger_.lose_honesty();
+        }
+
+        output_ += bulk(text);
+    }
+}
+
+void Server::reply_with_error_text(const std::string &text)
+{
+    if (is_asked()) {
+        take_command();
+        ledger_.lose_honesty();
+
+        output_ += "-" + text + "\r\n";
+    }
+}
+
+void Server::say(const std::string &bytes)
+{
+    ledger_.lose_honesty();
+    output_ += bytes;
+}
+
+void Server::speak(size_t most)
+{
+    if (!output_.empty()) {
+        output_.erase(
+            0, wire_->send(output_.substr(0, most == 0 ? output_.npos : most)));
+    }
+}
+
+}  // namespace fuzz

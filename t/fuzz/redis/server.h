@@ -1,0 +1,126 @@
+/*
+ * Servers that hear what the module sends, and can answer it: well, with one of
+ * the errors that there are, or with anything.
+ *
+ * Whatever they answer, what the module sends must be well formed, and about
+ * requests that were asked about. As long as they are honest (each command has
+ * one reply, in its turn, that fits it) they also see to it that no request can
+ * be counted twice.
+ */
+
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "redis/network.h"
+
+namespace fuzz {
+
+using Words = std::vector<std::string>;
+
+/* What the servers have been asked about each request, and have said. */
+class Ledger {
+  public:
+    explicit Ledger(bool is_cluster) : is_cluster_(is_cluster) {}
+
+    /* The module has been given a request with this id. */
+    void expect(const std::string &id) { fates_[id] = Fate(); }
+
+    void sent(const Words &command);
+
+    enum class Outcome {
+        kFinal, /* it is not to be sent again */
+        kNoScript,
+        kMoved,
+        kTryAgain,
+        kUndecided,
+        kNotTogether,
+    };
+
+    /* To all of the command's requests, or to one of them. */
+    void replied(const Words &command, Outcome outcome);
+    void replied(const std::string &id, Outcome outcome);
+
+    void lose_honesty() { is_honest_ = false; }
+    bool is_honest() const { return is_honest_; }
+
+  private:
+    struct Fate {
+        bool may_be_sent = true;
+        unsigned redirections = 0;
+        unsigned without_script = 0;
+    };
+
+    bool is_cluster_;
+    bool is_honest_ = true;
+    std::map<std::string, Fate> fates_;
+};
+
+/* A command that calls the script. */
+struct ScriptCall {
+    explicit ScriptCall(const Words &command);
+
+    enum class Kind { kNone, kProbe, kAsks, kTakesBack };
+
+    Kind kind = Kind::kNone;
+    bool is_short = false;
+    size_t limits = 0;
+    Words ids;
+
+    /* It may not be repeated, as buckets do not know what was taken back. */
+    bool has_buckets = false;
+};
+
+/* What an honest answer says about a limit, by which it is known whose it is.
+ */
+int64_t mark_of(const std::string &id, size_t limit);
+
+class Server {
+  public:
+    Server(std::shared_ptr<Wire> wire, Ledger &ledger)
+        : wire_(std::move(wire)), ledger_(ledger)
+    {}
+
+    /* Hears what has come. False: the connection is closed. */
+    bool listen();
+
+    /* From now on it does not, or does again. */
+    void turn_away() { is_deaf_ = !is_deaf_; }
+
+    bool is_asked() const { return !commands_.empty(); }
+
+    /* Replies to the next command, if there is one: `how` it does so. */
+    void reply_well(unsigned how);
+    void reply_with_error(unsigned which);
+
+    /* The same with words of somebody else. */
+    void reply_with_text(const std::string &text);
+    void reply_with_error_text(const std::string &text);
+
+    /* Not a reply to anything. */
+    void say(const std::string &bytes);
+
+    void hang_up() { wire_->close(); }
+
+    /* Sends so many bytes of what it has to say; 0: all. */
+    void speak(size_t most);
+
+    bool has_to_say() const { return !output_.empty(); }
+
+  private:
+    Words take_command();
+    std::string answer_of_script(const ScriptCall &call, unsigned how);
+
+    std::shared_ptr<Wire> wire_;
+    Ledger &ledger_;
+    bool is_deaf_ = false;
+    std::string input_;
+    std::string output_;
+    std::deque<Words> commands_;
+};
+
+}  // namespace fuzz
