@@ -1,10 +1,10 @@
 /*
  * When counted requests leave a limit's window.
  *
- * Every entry of the embedded store bears a stamp. Where a limit counts single
- * requests, the stamp is the request's time in microseconds. Where it counts in
- * buckets, the stamp is the bucket's number, counted from 1 because 0 is what
- * has not been written; a bucket leaves the window as a whole.
+ * Every entry of the embedded store bears a stamp, a time in microseconds that
+ * is not 0: 0 is what has not been written. Where a limit counts single
+ * requests, that is the request's time. Where it counts in buckets, it is when
+ * the bucket ends; a bucket leaves the window as a whole.
  */
 
 #pragma once
@@ -24,21 +24,28 @@ inline int64_t bucket_width(const LimitQuery &limit) noexcept
 /* The stamp of a request that is counted at this time. */
 inline int64_t stamp_of(const LimitQuery &limit, int64_t time_us) noexcept
 {
-    return limit.buckets ? time_us / bucket_width(limit) + 1 : time_us;
+    int64_t width = limit.buckets ? bucket_width(limit) : 0;
+
+    return limit.buckets ? (time_us / width + 1) * width : time_us;
+}
+
+/* How long an entry stays in the window, from its stamp on. */
+inline int64_t stays_for(const LimitQuery &limit) noexcept
+{
+    return limit.buckets ? limit.buckets * bucket_width(limit)
+                         : limit.window_us;
 }
 
 /* When an entry with this stamp leaves the window. */
 inline int64_t leaves_at(const LimitQuery &limit, int64_t stamp) noexcept
 {
-    return limit.buckets ? (stamp + limit.buckets) * bucket_width(limit)
-                         : stamp + limit.window_us;
+    return stamp + stays_for(limit);
 }
 
 /* The latest stamp whose entries have left the window by now. */
 inline int64_t last_expired(const LimitQuery &limit, int64_t now_us) noexcept
 {
-    return limit.buckets ? now_us / bucket_width(limit) - limit.buckets
-                         : now_us - limit.window_us;
+    return now_us - stays_for(limit);
 }
 
 /* No entry stays in the window for longer than this. */
