@@ -17,7 +17,7 @@ double bytes_per_client(int requests)
     const uint8_t secret[sl::MemoryTable::kSecretSize] = {};
 
     sl::MemoryTable::format(memory, kSize, secret);
-    sl::MemoryTable table(memory);
+    sl::MemoryTable table(memory, kSize);
     uint64_t free_before = table.stats().free_cells;
 
     for (int i = 0; i < requests; i++) {

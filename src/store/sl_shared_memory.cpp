@@ -62,7 +62,7 @@ SharedMemory::Contents &SharedMemory::contents_of(ngx_shm_zone_t *zone) noexcept
 
 SharedMemory::Locked SharedMemory::locked() const noexcept
 {
-    return {&pool_of(zone_)->mutex, contents_of(zone_).table};
+    return {&pool_of(zone_)->mutex, contents_of(zone_)};
 }
 
 RefusalMarks &SharedMemory::refusal_marks() const noexcept
@@ -145,6 +145,7 @@ ngx_int_t SharedMemory::init(ngx_shm_zone_t *zone, void *) noexcept
 
     random_bytes(secret, sizeof(secret));
     MemoryTable::format(contents->table, size, secret);
+    contents->table_size = size;
     pool->data = contents;
 
     return shared->has_what_is_shown(*contents);

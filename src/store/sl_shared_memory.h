@@ -51,6 +51,7 @@ class SharedMemory {
     /* What the memory begins with. */
     struct Contents {
         void *table;
+        size_t table_size;
         Metrics *metrics;
         RefusalMarks refusal_marks;
     };
@@ -77,8 +78,8 @@ class SharedMemory {
  */
 class SharedMemory::Locked {
   public:
-    Locked(ngx_shmtx_t *mutex, void *table) noexcept
-        : mutex_(mutex), table_(table)
+    Locked(ngx_shmtx_t *mutex, const Contents &contents) noexcept
+        : mutex_(mutex), table_(contents.table, contents.table_size)
     {
         ngx_shmtx_lock(mutex_);
     }

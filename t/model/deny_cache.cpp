@@ -134,7 +134,7 @@ class Test {
 
         sl::MemoryTable::format(memory_.get(), kMemorySize, secret);
 
-        sl::MemoryTable table(memory_.get());
+        sl::MemoryTable table(memory_.get(), kMemorySize);
 
         clock_ = kSecond;
         stores_clock_ = round.calls[0].time;

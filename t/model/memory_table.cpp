@@ -110,7 +110,7 @@ class Test {
 
         sl::MemoryTable::format(memory_.get(), kMemorySize, secret);
 
-        sl::MemoryTable table(memory_.get());
+        sl::MemoryTable table(memory_.get(), kMemorySize);
         Judge judge(mix, &tally_);
 
         told_ = 0;

@@ -227,10 +227,14 @@ class Cells {
     static void format(void *memory, size_t size,
                        const uint8_t (&secret)[kSipHashKeySize]) noexcept;
 
-    /* Memory that has been formatted, perhaps by another process. */
-    explicit Cells(void *memory) noexcept
-        : memory_(static_cast<uint8_t *>(memory))
+    /* Memory of this size that has been formatted, perhaps by another process.
+     */
+    Cells(void *memory, size_t size) noexcept
+        : memory_(static_cast<uint8_t *>(memory)), size_(size)
     {}
+
+    /* Writes to the header where what is, which follows from the size. */
+    void lay_out() const noexcept;
 
     TableHeader &header() const noexcept
     {
@@ -304,6 +308,7 @@ class Cells {
     }
 
     uint8_t *memory_;
+    size_t size_;
 };
 
 }  // namespace sl

@@ -10,6 +10,15 @@
  * for entries that are not written yet, which have the stamp 0. The free list,
  * the hash table, lists of idleness, `earlier`, sums and numbers may be wrong:
  * they are made anew.
+ *
+ * Nothing is followed before it has been checked, and where what is ends is
+ * told by the size of the memory, not by what is in it. So whatever bytes stand
+ * behind a mark, nobody leaves the memory, and the work is bounded: a walk over
+ * the cells. If they are none that one of these processes can have written, no
+ * count is worth being believed: then all are forgotten.
+ *
+ * Without the mark nothing is checked, for the sake of speed. That somebody
+ * else writes to this memory, who leaves no mark, is not provided for.
  */
 
 #pragma once

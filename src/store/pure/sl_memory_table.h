@@ -93,8 +93,9 @@ class MemoryTable {
         Cells::format(memory, size, secret);
     }
 
-    /* A table that has been formatted, perhaps by another process. */
-    explicit MemoryTable(void *memory) noexcept : cells_(memory) {}
+    /* A table of this size that has been formatted, perhaps by another process.
+     */
+    MemoryTable(void *memory, size_t size) noexcept : cells_(memory, size) {}
 
     /*
      * Decides about a request, and counts it. `*time_us` and the places in

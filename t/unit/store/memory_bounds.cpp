@@ -83,6 +83,7 @@ WatchedMemory *WatchedMemory::watched_;
 /* A client with very many requests. */
 struct Crowd {
     static constexpr int64_t kMany = 100000;
+    static constexpr size_t kSize = 4 << 20;
 
     WatchedMemory memory;
     MemoryTable table;
@@ -92,7 +93,8 @@ struct Crowd {
     int64_t now = kSecond;
 
     Crowd()
-        : memory(4 << 20), table(memory.get()), limit(limit_of("a", 1 << 30))
+        : memory(kSize), table(memory.get(), kSize),
+          limit(limit_of("a", 1 << 30))
     {}
 
     Decided ask() { return table.ask(&limit, 1, now, &state, &time); }

@@ -8,9 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string>
+#include <string_view>
 
 #include "memory_table.h"
+#include "store/pure/sl_memory_keys.h"
+#include "store/pure/sl_memory_lists.h"
 
 namespace {
 
@@ -36,7 +41,7 @@ struct Restless {
     [[noreturn]] static void run(void *memory, Report *report, int64_t now)
     {
         constexpr size_t kMost = 64;
-        MemoryTable table(memory);
+        MemoryTable table(memory, kTableSize);
         LimitQuery limits[kMost];
         int64_t times[kMost] = {};
         uint32_t random = static_cast<uint32_t>(now);
@@ -76,7 +81,7 @@ void who_is_killed_at_any_moment_leaves_a_table_that_counts(void **)
 
     MemoryTable::format(memory, Restless::kTableSize, secret);
 
-    MemoryTable table(memory);
+    MemoryTable table(memory, Restless::kTableSize);
     LimitQuery look = limit_of("client", 1000000);
     LimitState state;
     int64_t time;
@@ -190,6 +195,188 @@ void whoever_remembers_or_forgets_puts_things_right_too(void **)
     assert_int_equal(state.used, 2);
 }
 
+/*
+ * A table in which "one" has been counted 20 times, which takes three blocks,
+ * and "other" ten times. What a killed process left in it is made up.
+ */
+struct Damaged {
+    Table t;
+    sl::Cells cells{t.memory.get(), MemoryTable::kSmallestMemory};
+    int64_t now = kSecond;
+
+    Damaged()
+    {
+        for (int i = 0; i < 20; i++) {
+            count("one");
+
+            if (i % 2 == 0) {
+                count("other");
+            }
+        }
+    }
+
+    void count(std::string_view name)
+    {
+        LimitState state;
+
+        assert_true(t.ask(limit_of(name, 1000), ++now, &state));
+    }
+
+    sl::KeyCell &key(std::string_view name)
+    {
+        sl::Keys keys(cells);
+        sl::KeyName key_name =
+            keys.name_of(limit_of(name, 1000), sl::KeyOf::kCounted);
+
+        return cells.key(keys.find(key_name));
+    }
+
+    sl::BlockCell &last_block(std::string_view name)
+    {
+        return cells.block(key(name).last_block);
+    }
+
+    int64_t used(std::string_view name)
+    {
+        LimitQuery look = limit_of(name, 1000);
+        LimitState state;
+
+        look.cost = 0;
+        assert_true(t.ask(look, ++now, &state));
+
+        return state.used;
+    }
+
+    void assert_counts_newcomers()
+    {
+        LimitState state;
+
+        for (int64_t i = 1; i <= 100; i++) {
+            assert_true(t.ask(limit_of("newcomer", 90), ++now, &state));
+            assert_int_equal(state.used, std::min<int64_t>(i, 90));
+        }
+    }
+
+    void assert_all_are_forgotten()
+    {
+        t.table.leave_half_done();
+
+        assert_int_equal(used("one"), 0);
+        assert_int_equal(used("other"), 0);
+        assert_int_equal(t.table.stats().free_cells, t.table.stats().cells);
+        assert_counts_newcomers();
+    }
+};
+
+void where_what_is_follows_from_the_size_not_from_what_is_written(void **)
+{
+    for (uint32_t nonsense : {0u, 1u, 0x7fffffffu, 0xffffffffu}) {
+        Damaged d;
+        sl::TableHeader &h = d.cells.header();
+
+        h.first_cell = nonsense;
+        h.end_cell = nonsense;
+        h.hash_mask = nonsense;
+        h.free_head = nonsense;
+        h.free_count = nonsense;
+        d.t.table.leave_half_done();
+
+        assert_int_equal(d.used("one"), 20);
+        assert_int_equal(d.used("other"), 10);
+        d.assert_counts_newcomers();
+    }
+}
+
+void blocks_that_cannot_be_a_chain_are_not_followed(void **)
+{
+    {
+        Damaged d;
+        d.last_block("one").next = 0xffffffff;
+        d.assert_all_are_forgotten();
+    }
+    {
+        Damaged d;
+        d.last_block("one").next = 1; /* a part of the header */
+        d.assert_all_are_forgotten();
+    }
+    {
+        Damaged d;
+        d.last_block("one").next = d.key("one").first_block;
+        d.assert_all_are_forgotten();
+    }
+    {
+        Damaged d;
+        d.last_block("one").next = d.key("other").first_block;
+        d.assert_all_are_forgotten();
+    }
+    {
+        Damaged d;
+        d.last_block("one").next = d.cells.header().free_head;
+        d.assert_all_are_forgotten();
+    }
+}
+
+void entries_that_nobody_can_have_counted_are_not_believed(void **)
+{
+    for (int64_t stamp : {INT64_MIN, INT64_MAX, int64_t{1}, 2 * kSecond}) {
+        Damaged d;
+        d.last_block("one").ones[2] = stamp;
+        d.assert_all_are_forgotten();
+    }
+
+    for (int64_t cost : {INT64_MIN, int64_t{-1}, INT64_MAX}) {
+        Damaged d;
+        LimitQuery heavy = limit_of("one", 1000);
+        LimitState state;
+
+        heavy.cost = 2;
+        assert_true(d.t.ask(heavy, ++d.now, &state));
+        d.last_block("one").weighted[0].cost = cost;
+        d.assert_all_are_forgotten();
+    }
+}
+
+void keys_that_cannot_be_there_are_not_believed(void **)
+{
+    {
+        Damaged d;
+        d.key("one").list = sl::IdleLists::kLists;
+        d.assert_all_are_forgotten();
+    }
+    {
+        Damaged d;
+        d.key("one").name = d.key("other").name;
+        d.assert_all_are_forgotten();
+    }
+}
+
+/* Nobody waits until the clock is where it never was. */
+void a_time_that_cannot_be_is_not_believed(void **)
+{
+    for (int64_t nonsense : {INT64_MIN, int64_t{-1}, INT64_MAX}) {
+        for (int field = 0; field < 3; field++) {
+            Damaged d;
+            sl::TableHeader &h = d.cells.header();
+
+            (field == 0   ? h.clock.now_us
+             : field == 1 ? h.clock.ahead_us
+                          : h.last_stamp_us) = nonsense;
+            d.assert_all_are_forgotten();
+            assert_in_range(h.last_stamp_us, kSecond, d.now);
+        }
+    }
+}
+
+void a_table_full_of_one_byte_is_a_table_again(void **)
+{
+    for (int byte = 0; byte < 256; byte++) {
+        Damaged d;
+
+        memset(d.t.memory.get(), byte, MemoryTable::kSmallestMemory);
+        d.assert_all_are_forgotten();
+    }
+}
+
 }  // namespace
 
 int main()
@@ -199,6 +386,13 @@ int main()
             who_is_killed_at_any_moment_leaves_a_table_that_counts),
         cmocka_unit_test(counts_survive_a_killed_process_among_refusals),
         cmocka_unit_test(whoever_remembers_or_forgets_puts_things_right_too),
+        cmocka_unit_test(
+            where_what_is_follows_from_the_size_not_from_what_is_written),
+        cmocka_unit_test(blocks_that_cannot_be_a_chain_are_not_followed),
+        cmocka_unit_test(entries_that_nobody_can_have_counted_are_not_believed),
+        cmocka_unit_test(keys_that_cannot_be_there_are_not_believed),
+        cmocka_unit_test(a_time_that_cannot_be_is_not_believed),
+        cmocka_unit_test(a_table_full_of_one_byte_is_a_table_again),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);

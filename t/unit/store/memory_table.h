@@ -22,7 +22,7 @@ struct Table {
     sl::MemoryTable table;
 
     explicit Table(size_t size = sl::MemoryTable::kSmallestMemory)
-        : memory(aligned_alloc(64, size)), table(memory.get())
+        : memory(aligned_alloc(64, size)), table(memory.get(), size)
     {
         const uint8_t secret[sl::MemoryTable::kSecretSize] = {};
 
