@@ -1,0 +1,224 @@
+/* What workers do with a table, as the bytes of an input say. */
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fuzz.h"
+#include "store/pure/sl_memory_table.h"
+
+class Operations {
+  public:
+    Operations(sl::MemoryTable table, Input *input)
+        : table_(table), input_(*input)
+    {}
+
+    void do_one()
+    {
+        switch (byte() % 8) {
+        case 0:
+        case 1:
+            pass_time();
+            break;
+        case 2:
+            ask_often();
+            break;
+        case 3:
+            take_back();
+            break;
+        case 4:
+            remember();
+            break;
+        case 5:
+            recall();
+            break;
+        case 6:
+            table_.forget(limit_of(0));
+            break;
+        default:
+            ask();
+        }
+    }
+
+    /* A client that nobody has seen before is counted as it should be. */
+    void check_newcomer()
+    {
+        std::string name = "newcomer" + std::to_string(newcomers_++);
+        sl::LimitQuery limit{"new", name,  3600000000, 3,    1,
+                             0,     false, false,      false};
+        sl::LimitState state;
+        int64_t time;
+
+        for (int64_t i = 1; i <= 4; i++) {
+            check(ask(&limit, 1, &state, &time));
+            check(state.admits == (i <= 3));
+            check(state.used == std::min<int64_t>(i, 3));
+            check(0 < state.wait_us && state.wait_us <= limit.window_us);
+        }
+    }
+
+  private:
+    struct Counted {
+        std::string key;
+        sl::LimitQuery limit;
+        int64_t time;
+    };
+
+    sl::MemoryTable table_;
+    Input &input_;
+    std::string names_[sl::kMaxLimits];
+    std::vector<Counted> counted_;
+    int64_t clock_ = 1000000000;
+    int64_t wait_ = 0;
+    unsigned newcomers_ = 0;
+
+    uint8_t byte() { return input_.number<uint8_t>(); }
+
+    template <typename T, size_t N>
+    T one_of(const T (&values)[N])
+    {
+        return values[byte() % N];
+    }
+
+    /* The same zone's limit changes as it may with configurations. */
+    sl::LimitQuery limit_of(size_t zone)
+    {
+        static const char *const kZones[sl::kMaxLimits] = {"a", "b", "c", "d"};
+        static const int64_t kWindows[] = {
+            1, 1000, 1000000, 60000000, 3600000000, 31 * 86400 * 1000000LL};
+        static const int64_t kMost[] = {1, 2, 3, 10, 100, 1000, 2147483647};
+        static const unsigned kBuckets[] = {0, 0, 0, 0, 1, 6, 100};
+
+        sl::LimitQuery limit{};
+        uint8_t kind = byte();
+
+        names_[zone] = std::to_string(byte());
+        limit.zone = kZones[zone];
+        limit.key = names_[zone];
+        limit.window_us = one_of(kWindows);
+        limit.max = one_of(kMost);
+        limit.buckets = one_of(kBuckets);
+        limit.cost = std::min<int64_t>(limit.max, kind % 8 < 6 ? 1 : byte());
+        limit.counts_refused = kind & 8;
+        limit.dry_run = kind & 16;
+
+        return limit;
+    }
+
+    void pass_time()
+    {
+        uint8_t kind = byte();
+        int64_t step = int64_t{1} << kind % 42;
+
+        if (kind < 64) {
+            clock_ += wait_;
+        } else if (kind < 224) {
+            clock_ += step;
+        } else {
+            clock_ = std::max<int64_t>(0, clock_ - step);
+        }
+    }
+
+    void ask()
+    {
+        sl::LimitQuery limits[sl::kMaxLimits];
+        sl::LimitState states[sl::kMaxLimits];
+        size_t count = 1 + byte() % 4;
+        int64_t time;
+
+        for (size_t i = 0; i < count; i++) {
+            limits[i] = limit_of(i);
+        }
+
+        if (!ask(limits, count, states, &time)) {
+            return;
+        }
+
+        for (size_t i = 0; i < count; i++) {
+            if (states[i].is_counted) {
+                keep(limits[i], states[i], time);
+            }
+        }
+    }
+
+    /* The same again and again: this makes long chains. */
+    void ask_often()
+    {
+        sl::LimitQuery limit = limit_of(0);
+        uint8_t times = byte();
+
+        for (uint8_t i = 0; i < times; i++) {
+            sl::LimitState state;
+            int64_t time;
+
+            if (ask(&limit, 1, &state, &time) && state.is_counted) {
+                keep(limit, state, time);
+            }
+        }
+    }
+
+    bool ask(const sl::LimitQuery *limits, size_t count, sl::LimitState *states,
+             int64_t *time)
+    {
+        sl::Decided decided = sl::Decided::kNotYet;
+
+        /* there are not more blocks than can be dropped in a few calls */
+        for (int i = 0; i < 16 && decided == sl::Decided::kNotYet; i++) {
+            decided = table_.ask(limits, count, clock_, states, time);
+        }
+
+        check(decided != sl::Decided::kNotYet);
+
+        for (size_t i = 0; decided == sl::Decided::kYes && i < count; i++) {
+            check(states[i].used >= 0);
+            check(states[i].wait_us >= 0);
+            check(!states[i].is_counted || states[i].used <= limits[i].max);
+            wait_ = states[i].wait_us;
+        }
+
+        return decided == sl::Decided::kYes;
+    }
+
+    void keep(const sl::LimitQuery &limit, const sl::LimitState &state,
+              int64_t time)
+    {
+        counted_.push_back({std::string(limit.key), limit, time});
+        counted_.back().limit.place = state.place;
+    }
+
+    /* Now and then once more, or what has been forgotten since. */
+    void take_back()
+    {
+        if (counted_.empty()) {
+            return;
+        }
+
+        Counted &counted =
+            counted_[input_.number<uint16_t>() % counted_.size()];
+
+        counted.limit.key = counted.key;
+        table_.take_back(&counted.limit, 1, counted.time);
+    }
+
+    void remember()
+    {
+        sl::LimitQuery limit = limit_of(0);
+        sl::LimitState state{false, false, byte(), int64_t{1} << byte() % 50};
+
+        table_.remember(limit, state, clock_ - byte(), clock_);
+    }
+
+    void recall()
+    {
+        sl::LimitState state{};
+        sl::LimitQuery limit = limit_of(0);
+        int64_t max_age = byte() < 128 ? sl::kAnyAge : 1000;
+
+        if (table_.recall(limit, clock_, max_age, &state)
+            == sl::Recalled::kRefusal) {
+            check(state.used >= 0 && state.wait_us > 0);
+            wait_ = state.wait_us;
+        }
+    }
+};
