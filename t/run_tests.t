@@ -50,4 +50,15 @@ my $passing = 'warn "nginx: [warn] a passing suite\'s warning\n"; diag "and its 
         'just before the summary';
 }
 
+{
+    # the third begins when the second has ended, whatever the first one is waiting for
+    local $ENV{TEST_JOBS} = 2;
+    my ($status, $output) = run_tests(
+        a_waits => "for (1 .. 600) { last if -e '$dir/begun'; select undef, undef, undef, 0.1 } ok -e '$dir/begun';",
+        b_ends => 'ok 1;',
+        c_begins => "open my \$file, '>', '$dir/begun' or die \$!; ok 1;",
+    );
+    is $status, 0, 'a suite that is silent keeps no other from its turn' or diag $output;
+}
+
 done_testing;
