@@ -1,8 +1,6 @@
 #include "answer/sl_body.h"
 
 #include "answer/sl_shown_values.h"
-#include "base/pure/sl_escape.h"
-#include "base/pure/sl_json.h"
 #include "base/pure/sl_number.h"
 #include "base/pure/sl_words.h"
 #include "base/sl_header.h"
@@ -187,47 +185,11 @@ bool get_value(ngx_http_request_t *r, ngx_int_t variable, ngx_str_t *value)
     return true;
 }
 
-/* Outside of quotes JSON needs a value, whatever the variable holds. */
-char *write_json_value(std::string_view value, char *to)
-{
-    if (value.empty()) {
-        return append(to, kNull);
-    }
-
-    if (is_json_number(value) || value == "true" || value == "false") {
-        return append(to, value);
-    }
-
-    *to++ = '"';
-    to = escape_json(value, to);
-    *to++ = '"';
-
-    return to;
-}
-
-char *write_value(const Body &body, const BodyPart &part,
-                  std::string_view value, char *to)
-{
-    switch (body.escape) {
-    case Body::Escape::kJson:
-        return part.is_quoted ? escape_json(value, to)
-                              : write_json_value(value, to);
-    case Body::Escape::kHtml:
-        return escape_html(value, to);
-    case Body::Escape::kNone:
-        break;
-    }
-
-    return append(to, value);
-}
-
 }  // namespace
 
 bool write_template(ngx_http_request_t *r, const Body &body, const Check &,
                     BodyAnswer *answer) noexcept
 {
-    constexpr size_t kQuotesOrNull = 4;
-
     auto parts = elements<const BodyPart>(*body.parts);
     auto *values = static_cast<ngx_str_t *>(
         ngx_pcalloc(r->pool, parts.size() * sizeof(ngx_str_t)));
@@ -244,8 +206,7 @@ bool write_template(ngx_http_request_t *r, const Body &body, const Check &,
             return false;
         }
 
-        size +=
-            parts[i].text.len + kQuotesOrNull + values[i].len * kLongestEscape;
+        size += parts[i].text.len + room_for_value(values[i].len);
     }
 
     u_char *text;
@@ -260,7 +221,8 @@ bool write_template(ngx_http_request_t *r, const Body &body, const Check &,
         p = append(p, view(parts[i].text));
 
         if (parts[i].variable != NGX_ERROR) {
-            p = write_value(body, parts[i], view(values[i]), p);
+            p = write_value(body.escape, parts[i].is_quoted, view(values[i]),
+                            p);
         }
     }
 

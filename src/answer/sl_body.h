@@ -8,13 +8,11 @@
 
 #pragma once
 
+#include "answer/pure/sl_body_template.h"
 #include "base/sl_nginx.h"
 #include "request/sl_check.h"
 
 namespace sl {
-
-/* What stands for a variable that holds nothing, outside of quotes. */
-constexpr std::string_view kNull = "null";
 
 /* What is sent to the client. */
 struct BodyAnswer {
@@ -38,14 +36,12 @@ struct Body {
     using Write = bool (*)(ngx_http_request_t *r, const Body &body,
                            const Check &check, BodyAnswer *answer);
 
-    enum class Escape { kNone, kJson, kHtml };
-
     std::string_view name; /* in the configuration; of a template empty */
     ngx_str_t type;
     Write write;
 
     /* The rest is for templates only. */
-    Escape escape = Escape::kNone;
+    BodyEscape escape = BodyEscape::kNone;
     ngx_array_t *parts = nullptr; /* BodyPart */
 };
 
