@@ -7,6 +7,7 @@ namespace sl {
 namespace {
 
 constexpr size_t kBufferSize = 16 * 1024;
+constexpr size_t kLongestString = 256;
 
 }  // namespace
 
@@ -112,33 +113,14 @@ Output &Output::seconds(uint64_t microseconds) noexcept
 
 Output &Output::json_string(std::string_view text) noexcept
 {
-    char escaped[256 * kLongestEscape];
+    char escaped[kLongestString * kLongestEscape];
+    char *end =
+        escape_json_without_markup(text.substr(0, kLongestString), escaped);
 
-    *this << "\"";
-
-    if (text.size() * kLongestEscape > sizeof(escaped)) {
-        text = text.substr(0, sizeof(escaped) / kLongestEscape);
-    }
-
-    std::string_view safe(
-        escaped, static_cast<size_t>(escape_json(text, escaped) - escaped));
-
-    /* no browser is ever to take it for markup, whatever type it believes in */
-    while (!safe.empty()) {
-        size_t plain = ngx_min(safe.find_first_of("<>&"), safe.size());
-
-        *this << safe.substr(0, plain);
-        safe.remove_prefix(plain);
-
-        if (!safe.empty()) {
-            *this << (safe[0] == '<'   ? "\\u003c"
-                      : safe[0] == '>' ? "\\u003e"
-                                       : "\\u0026");
-            safe.remove_prefix(1);
-        }
-    }
-
-    return *this << "\"";
+    return *this << "\""
+                 << std::string_view(escaped,
+                                     static_cast<size_t>(end - escaped))
+                 << "\"";
 }
 
 ngx_chain_t *Output::chain(bool is_all) noexcept

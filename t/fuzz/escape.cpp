@@ -39,6 +39,20 @@ void check_json(const std::string &text)
     }
 }
 
+/* As check_json() has it, but for what could be markup. */
+void check_json_without_markup(const std::string &text)
+{
+    std::string json = escaped(sl::escape_json_without_markup, text);
+    auto value = json_reference::read("\"" + json + "\"");
+
+    check(value && value->text == json_reference::to_utf8(text));
+    check(json.find_first_of("<>&") == std::string::npos);
+
+    if (text.find_first_of("<>&") == std::string::npos) {
+        check(json == escaped(sl::escape_json, text));
+    }
+}
+
 void replace_all(std::string *text, const std::string &from, char to)
 {
     for (size_t at = 0; (at = text->find(from, at)) != std::string::npos; at++)
@@ -89,6 +103,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     std::string text = Input(data, size).rest();
 
     check_json(text);
+    check_json_without_markup(text);
     check_html(text);
     check_log(text);
 

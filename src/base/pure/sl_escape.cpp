@@ -56,9 +56,9 @@ size_t utf8_length(std::string_view text)
     return length;
 }
 
-}  // namespace
-
-char *escape_json(std::string_view text, char *to) noexcept
+/* For between the quotes of a JSON string, with the characters of `also`
+ * escaped though JSON would take them. */
+char *escape_json_and(std::string_view also, std::string_view text, char *to)
 {
     while (!text.empty()) {
         auto ch = static_cast<unsigned char>(text[0]);
@@ -68,7 +68,9 @@ char *escape_json(std::string_view text, char *to) noexcept
             *to++ = '\\';
             *to++ = static_cast<char>(ch);
 
-        } else if (ch < 0x20 || ch == 0x7f) {
+        } else if (ch < 0x20 || ch == 0x7f
+                   || also.find(text[0]) != std::string_view::npos)
+        {
             to = append_hex(append(to, "\\u00"), ch);
 
         } else if (length == 0) {
@@ -83,6 +85,18 @@ char *escape_json(std::string_view text, char *to) noexcept
     }
 
     return to;
+}
+
+}  // namespace
+
+char *escape_json(std::string_view text, char *to) noexcept
+{
+    return escape_json_and("", text, to);
+}
+
+char *escape_json_without_markup(std::string_view text, char *to) noexcept
+{
+    return escape_json_and("<>&", text, to);
 }
 
 char *escape_html(std::string_view text, char *to) noexcept

@@ -20,11 +20,14 @@ constexpr size_t kLongestEscape = 6;
  *
  * escape_json: for between the quotes of a JSON string. Bytes that are not
  * UTF-8 become U+FFFD, because JSON has no other bytes.
+ * escape_json_without_markup: the same, and no browser ever takes it for
+ * markup, whatever type it believes in.
  * escape_html: for HTML and XML, between tags or in a quoted attribute.
  * escape_log: for between quotes in a log line. Quotes, backslashes and all
  * that is not printable ASCII become \xXX.
  */
 char *escape_json(std::string_view text, char *to) noexcept;
+char *escape_json_without_markup(std::string_view text, char *to) noexcept;
 char *escape_html(std::string_view text, char *to) noexcept;
 char *escape_log(std::string_view text, char *to) noexcept;
 

@@ -16,7 +16,8 @@ using namespace std::string_view_literals;
 using Escape = char *(*)(std::string_view, char *);
 
 constexpr std::string_view kReplacement = "\\ufffd";
-constexpr Escape kAll[] = {sl::escape_json, sl::escape_html, sl::escape_log};
+constexpr Escape kAll[] = {sl::escape_json, sl::escape_json_without_markup,
+                           sl::escape_html, sl::escape_log};
 
 /* Memory of just the sizes promised, so that use of more is noticed. */
 std::string escaped(Escape escape, std::string_view text)
@@ -380,6 +381,14 @@ void no_text_breaks_out_of_its_quotes(void **)
     }
 }
 
+/* --- escape_json_without_markup --- */
+
+void no_markup_stays_in_json(void **)
+{
+    assert_text_equal(escaped(sl::escape_json_without_markup, "</a>&\"\xff"),
+                      "\\u003c/a\\u003e\\u0026\\\"\\ufffd");
+}
+
 /* --- escape_html --- */
 
 void what_means_something_in_html_becomes_an_entity(void **)
@@ -494,6 +503,7 @@ int main()
         cmocka_unit_test(
             every_three_and_four_bytes_at_an_edge_are_judged_right),
         cmocka_unit_test(no_text_breaks_out_of_its_quotes),
+        cmocka_unit_test(no_markup_stays_in_json),
         cmocka_unit_test(what_means_something_in_html_becomes_an_entity),
         cmocka_unit_test(tags_attributes_and_entities_are_just_text_in_html),
         cmocka_unit_test(every_other_byte_stays_in_html),
