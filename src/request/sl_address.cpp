@@ -1,6 +1,7 @@
 #include "request/sl_address.h"
 
 #include "request/pure/sl_embedded_ipv4.h"
+#include "request/pure/sl_ipv6_network.h"
 
 namespace sl {
 
@@ -19,11 +20,7 @@ size_t write_network(const sockaddr *address, socklen_t size, ngx_uint_t prefix,
                                  NGX_SOCKADDR_STRLEN);
         }
 
-        for (ngx_uint_t i = 0; i < kIpv6Bytes; i++) {
-            ngx_uint_t kept = prefix > i * 8 ? ngx_min(prefix - i * 8, 8) : 0;
-
-            bytes[i] &= static_cast<u_char>(0xff00 >> kept);
-        }
+        cut_to_network(bytes, prefix);
 
         return ngx_inet_ntop(AF_INET6, bytes, text, NGX_SOCKADDR_STRLEN);
     }
