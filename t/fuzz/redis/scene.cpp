@@ -25,10 +25,17 @@ ngx_str_t text(const char *literal)
     return sl::str(literal);
 }
 
+/* Of the scene that is on. */
+const sl::RedisSettings *settings_now;
+
 bool has_password(std::string_view text)
 {
-    return text.find(kPassword) != std::string_view::npos
-           || text.find(kSentinelPassword) != std::string_view::npos;
+    auto has = [&](const sl::RedisLogin &login) {
+        return login.password.len > 0
+               && text.find(sl::view(login.password)) != text.npos;
+    };
+
+    return has(settings_now->login) || has(settings_now->sentinel_login);
 }
 
 bool is_one_line(std::string_view text)
@@ -197,6 +204,7 @@ Scene::Scene(unsigned settings)
     set_welcome(Welcome::kOpen);
     set_narrow(settings & 64);
     start_worker();
+    settings_now = &settings_;
 
     check(store_.share(&cf, settings_.name));
     check(shared_memory().init(&shared_memory(), nullptr) == NGX_OK);
