@@ -13,7 +13,7 @@ namespace {
 
 /* More than a few replies, each of which may be as large as the module reads.
  */
-constexpr size_t kMostMemory = 32 * 1024 * 1024;
+constexpr size_t kMostMemory = 8 * 1024 * 1024;
 
 constexpr std::string_view kPassword = "s3cret";
 constexpr std::string_view kSentinelPassword = "h1dden";
