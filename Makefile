@@ -114,7 +114,9 @@ $(REDIS_BUILT): MORE_LIBS := -lhiredis
 $(REDIS_BUILT) $(REDIS_FUZZED) $(REDIS_PLAYED): MORE_FLAGS := \
     $(addprefix -isystem $(BUILD)/nginx/,src/core src/event src/event/modules src/os/unix src/http \
                 src/http/modules src/http/v2 objs objs/sliding_limit)
-$(REDIS_BUILT) $(REDIS_FUZZED) $(REDIS_PLAYED): $(wildcard src/*/*.h t/fuzz/redis/*.h) | $(BUILD)/$(MODULE)
+$(REDIS_BUILT) $(REDIS_FUZZED) $(REDIS_PLAYED): $(wildcard src/*/*.h) | $(BUILD)/$(MODULE)
+$(REDIS_BUILT) $(REDIS_HELPERS:%=$(BUILD)/fuzz/%) $(REDIS_HELPERS:%=$(BUILD)/replay/%): \
+    t/fuzz/fuzz.h $(wildcard t/fuzz/redis/*.h)
 
 $(BUILD)/fuzz/redis/%.o: t/fuzz/redis/%.cpp
 	@mkdir -p $(@D)

@@ -48,7 +48,12 @@ void Story::go_on()
 
     switch (what & 15) {
     case 0:
-        scene_.turn(most_bytes_);
+        if (what == 0) {
+            scene_.turn(most_bytes_);
+        } else {
+            pass(kTimes[what >> 4]);
+            scene_.turn(most_bytes_, Pace::kHeldUp);
+        }
         break;
     case 1:
         scene_.settle();

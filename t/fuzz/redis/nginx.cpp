@@ -335,8 +335,8 @@ ngx_int_t ngx_resolve_name(ngx_resolver_ctx_t *ctx)
         ctx->name.data[i] = ngx_tolower(ctx->name.data[i]);
     }
 
-    switch (ctx->name.len == 0 ? '\0' : ctx->name.data[0]) {
-    case '\0':
+    switch (ctx->name.data[0]) {
+    case 'n':
         delete ctx;
         return NGX_ERROR;
     case 'k':
@@ -509,13 +509,15 @@ void answer_lookups()
 
 }  // namespace
 
-void turn()
+void turn(Pace pace)
 {
-    answer_lookups();
+    if (pace == Pace::kOrdinary) {
+        answer_lookups();
 
-    for (const Ready &ready : ready_connections()) {
-        run(ready, POLLIN, &ready.place->read);
-        run(ready, POLLOUT, &ready.place->write);
+        for (const Ready &ready : ready_connections()) {
+            run(ready, POLLIN, &ready.place->read);
+            run(ready, POLLOUT, &ready.place->write);
+        }
     }
 
     expire_timers();

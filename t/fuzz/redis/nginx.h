@@ -10,14 +10,18 @@
 namespace fuzz {
 
 /* Few, so that an input can use them up. */
-constexpr size_t kWorkerConnections = 16;
+constexpr size_t kWorkerConnections = 6;
 
 /* A new worker; what a former one left behind is gone. */
 void start_worker();
 
-/* One turn of the event loop: what sockets and name servers say, timers, and
- * what was put off to its end. */
-void turn();
+/*
+ * One turn of the event loop: what sockets and name servers say, timers, and
+ * what was put off to its end. Timers come first if the worker was held up, and
+ * then has not heard of what has come in.
+ */
+enum class Pace { kOrdinary, kHeldUp };
+void turn(Pace pace);
 
 void pass(ngx_msec_t time);
 

@@ -262,13 +262,13 @@ void Scene::meet_servers()
     servers_.remove_if([](Server &server) { return !server.listen(); });
 }
 
-void Scene::turn(size_t most_bytes)
+void Scene::turn(size_t most_bytes, Pace pace)
 {
     for (Server &server : servers_) {
         server.speak(most_bytes);
     }
 
-    fuzz::turn();
+    fuzz::turn(pace);
     meet_servers();
     check_memory();
 

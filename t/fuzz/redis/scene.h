@@ -73,7 +73,7 @@ class Scene {
 
     /* A turn of the event loop: servers say what they have to say, so many
      * bytes of it (0: all), and hear what comes of it. */
-    void turn(size_t most_bytes);
+    void turn(size_t most_bytes, Pace pace = Pace::kOrdinary);
 
     /* One of those that are connected to; nullptr: there are none. */
     Server *server(unsigned which);

@@ -103,6 +103,7 @@ const char *const kPrimaries[] = {
     "*2\r\n$10\r\nknown.test\r\n$4\r\n7000\r\n",
     "*2\r\n$10\r\nlater.test\r\n$4\r\n7000\r\n",
     "*2\r\n$12\r\nunknown.test\r\n$4\r\n7000\r\n",
+    "*2\r\n$9\r\nnone.test\r\n$4\r\n7000\r\n",
     "*-1\r\n",
 };
 
