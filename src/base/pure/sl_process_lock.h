@@ -6,6 +6,10 @@
  * The lock belongs to the thread that took it. A child that is forked does not
  * hold it, and cannot release it. The memory must stay where it is for as long
  * as the lock is held.
+ *
+ * The lock itself is a mutex of the C library, which changes it in steps that
+ * the kernel can follow, wherever a process is killed. It has to be trusted: no
+ * library can tell bytes that something else has written there from a mutex.
  */
 
 #pragma once

@@ -1,5 +1,6 @@
 #include "metrics/pure/sl_distinct.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace sl {
@@ -73,8 +74,10 @@ uint32_t Distinct::estimate() const noexcept
 
     uint32_t with_run[kLongestRun + 2] = {};
 
+    /* whatever a register says, there is no longer run */
     for (const std::atomic<uint8_t> &reg : registers_) {
-        with_run[reg.load(std::memory_order_relaxed)]++;
+        with_run[std::min<unsigned>(reg.load(std::memory_order_relaxed),
+                                    kLongestRun + 1)]++;
     }
 
     double z = kAll * tau(1.0 - with_run[kLongestRun + 1] / kAll);

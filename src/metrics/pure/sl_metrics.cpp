@@ -99,7 +99,7 @@ bool ZoneMetrics::may_tell(int64_t now_ms) noexcept
 {
     int64_t last = told_ms_.load();
 
-    if (last != 0 && now_ms >= last && now_ms - last < kTellEveryMs) {
+    if (last != 0 && now_ms >= last && last > now_ms - kTellEveryMs) {
         return false;
     }
 
@@ -194,7 +194,9 @@ Metrics::StorePlace *Metrics::stores() noexcept
 
 bool Metrics::Name::is(std::string_view name) const noexcept
 {
-    return std::string_view(text, size.load()) == name;
+    /* never trust what a killed process may have left */
+    return std::string_view(text, std::min<size_t>(size.load(), sizeof(text)))
+           == name;
 }
 
 /* Called before workers start, so nobody else looks for a place meanwhile. */
@@ -241,13 +243,13 @@ WorkerMetrics *Metrics::enter() noexcept
 
 int64_t Metrics::checks_in_flight() noexcept
 {
-    int64_t sum = 0;
+    uint64_t sum = 0;
 
     for (WorkerMetrics &worker : workers_) {
-        sum += worker.checks_of_the_living();
+        sum += static_cast<uint64_t>(worker.checks_of_the_living());
     }
 
-    return sum;
+    return static_cast<int64_t>(sum);
 }
 
 uint64_t Metrics::hash_of(std::string_view key) const noexcept

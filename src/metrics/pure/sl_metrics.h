@@ -6,6 +6,10 @@
  * Counting is a few atomic additions. Only the lists of clients need a lock,
  * one per zone, which is never held for longer than it takes to look through 64
  * of them.
+ *
+ * What workers write here is not trusted by whoever reads it: whatever bytes a
+ * killed one leaves, numbers may be wrong, but nobody leaves the memory. What
+ * is written before there are workers is: locks, the secret, how many places.
  */
 
 #pragma once

@@ -27,7 +27,7 @@ uint64_t zero_bytes(uint64_t word)
 
 bool is_idle(const TopClient &client, int64_t now_ms, int64_t idle_ms)
 {
-    return client.hash == 0 || now_ms - client.last_ms > idle_ms;
+    return client.hash == 0 || client.last_ms < now_ms - idle_ms;
 }
 
 uint64_t weight(const TopClient &client)
@@ -115,15 +115,15 @@ size_t TopList::place_for_new(int64_t now_ms, int64_t idle_ms,
     }
 
     if (least == kPlaces) {
-        has_missed_ = false;
+        has_missed_ = 0;
     }
 
     if (idle == kPlaces) {
-        has_missed_ = true;
+        has_missed_ = 1;
     }
 
     /* whoever had to go had less than everybody who is here now */
-    *missed = has_missed_ ? weight(clients_[least]) : 0;
+    *missed = has_missed_ != 0 ? weight(clients_[least]) : 0;
 
     return idle != kPlaces ? idle : least;
 }
@@ -152,13 +152,13 @@ size_t TopList::read(int64_t now_ms, int64_t idle_ms, TopClient *to,
 
 bool persists(TopClient *client, int64_t window) noexcept
 {
-    if (client->windows_in_a_row == 0 || window > client->window + 1
+    if (client->windows_in_a_row == 0 || window - 1 > client->window
         || window < client->window)
     {
         client->windows_in_a_row = 1;
         client->tell_at = kHabit;
 
-    } else if (window == client->window + 1) {
+    } else if (window - 1 == client->window) {
         client->windows_in_a_row++;
     }
 

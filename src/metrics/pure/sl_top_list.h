@@ -9,7 +9,8 @@
  *
  * The list lies in memory that several processes share. Whoever calls holds a
  * lock; if a process is killed with it, what that was about to write may be
- * lost or half there, which does no harm.
+ * lost or half there. That does no harm, and neither would any other bytes: a
+ * client that was never there may be shown, and that is all.
  */
 
 #pragma once
@@ -43,7 +44,7 @@ struct TopClient {
     /* The key, or its beginning. */
     static constexpr size_t kMaxKey = 59;
     uint8_t key_size;
-    bool is_cut;
+    uint8_t is_cut; /* not 0: only its beginning; not every byte is a bool */
     char key[kMaxKey + 3];
 
     std::string_view text() const noexcept
@@ -78,8 +79,8 @@ class TopList {
     uint64_t marks_[kPlaces / kMarksPerWord];
     TopClient clients_[kPlaces];
 
-    /* Whether somebody had to go who was not idle. */
-    bool has_missed_;
+    /* Not 0: somebody had to go who was not idle. */
+    uint8_t has_missed_;
 };
 
 /*

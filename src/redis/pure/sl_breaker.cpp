@@ -85,7 +85,7 @@ void Breaker::reset() noexcept
 
 bool Breaker::open(int64_t now, int64_t least_delay, uint32_t random) noexcept
 {
-    bool was_settled = now - state_->closed_at.load() >= kSettled;
+    bool was_settled = state_->closed_at.load() <= now - kSettled;
 
     if (!schedule(0, now, was_settled ? 0 : state_->delay.load(), least_delay,
                   random))
@@ -106,7 +106,7 @@ bool Breaker::open(int64_t now, int64_t least_delay, uint32_t random) noexcept
 bool Breaker::schedule(int64_t instead_of, int64_t now, int64_t delay,
                        int64_t least, uint32_t random) noexcept
 {
-    int64_t d = std::max(delay, kShortestDelay);
+    int64_t d = std::clamp(delay, kShortestDelay, kLongestDelay);
     int64_t jittered = least > d ? least + random % (least / 10 + 1)
                                  : d - random % (d / 2 + 1);
 

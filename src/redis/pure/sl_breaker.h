@@ -11,11 +11,13 @@
  * and are jittered, so that many an nginx which lost the same server does not
  * come back in step with the others.
  *
- * Times are milliseconds of a clock that all workers share, never 0.
+ * Times are milliseconds of a clock that all workers share, never 0. Whatever
+ * numbers a killed worker has left, sums of them and times do not overflow.
  */
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -126,7 +128,7 @@ class Breaker {
     /* How long the breaker has been open, or was when it was open last. */
     int64_t open_for(int64_t now) const noexcept
     {
-        return now - state_->opened_at.load();
+        return now - std::max<int64_t>(state_->opened_at.load(), 0);
     }
 
     /* Whether this is another reason than the last one. */

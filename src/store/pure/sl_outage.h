@@ -1,10 +1,12 @@
 /*
  * Why a server is regarded as down, in words, for operators to see: in memory
- * of a fixed size that all workers share. Whoever finds out writes it down.
+ * of a fixed size that all workers share. Whoever finds out writes it down, and
+ * whoever reads it does not trust the sizes that a killed worker has left.
  */
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -21,12 +23,12 @@ struct Outage {
     /* Which server of its store is down; empty if that has only one. */
     std::string_view server() const noexcept
     {
-        return {server_text, server_size};
+        return {server_text, std::min(server_size, kMaxServer)};
     }
 
     std::string_view reason() const noexcept
     {
-        return {reason_text, reason_size};
+        return {reason_text, std::min(reason_size, kMaxReason)};
     }
 
     /* How long the outage has lasted. */

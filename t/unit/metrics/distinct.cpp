@@ -131,6 +131,17 @@ void threads_lose_nothing_to_each_other(void **)
     assert_int_equal(together->estimate(), alone->estimate());
 }
 
+void no_register_counts_for_more_than_it_can_say(void **)
+{
+    alignas(Distinct) uint8_t memory[sizeof(Distinct)];
+
+    for (int left_by_a_killed_process : {55, 127, 255}) {
+        memset(memory, left_by_a_killed_process, sizeof(memory));
+        assert_true(reinterpret_cast<Distinct *>(memory)->estimate()
+                    == UINT32_MAX);
+    }
+}
+
 }  // namespace
 
 int main()
@@ -142,6 +153,7 @@ int main()
         cmocka_unit_test(the_error_is_as_stated_at_any_size),
         cmocka_unit_test(extreme_hashes_do_no_harm),
         cmocka_unit_test(threads_lose_nothing_to_each_other),
+        cmocka_unit_test(no_register_counts_for_more_than_it_can_say),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -2,6 +2,7 @@
 
 #include "metrics/pure/sl_metrics.h"
 
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -331,6 +332,23 @@ void hashes_depend_on_the_secret(void **)
                          other.metrics->hash_of("key"));
 }
 
+/* The first place begins with its name, and that ends with its size. */
+void a_name_is_no_longer_than_there_is_room_for_it(void **)
+{
+    Shared shared(2, 1);
+    uint32_t nonsense = UINT32_MAX;
+
+    assert_non_null(shared.metrics->zone("a"));
+    memcpy(static_cast<char *>(shared.memory.get()) + Metrics::size_for(0, 0)
+               + sl::kMaxZoneName,
+           &nonsense, sizeof(nonsense));
+
+    ZoneMetrics *zone = shared.metrics->zone("b");
+
+    assert_non_null(zone);
+    assert_ptr_equal(shared.metrics->zone("b"), zone);
+}
+
 }  // namespace
 
 int main()
@@ -350,6 +368,7 @@ int main()
         cmocka_unit_test(there_are_places_for_all_workers_of_an_nginx),
         cmocka_unit_test(threads_lose_nothing),
         cmocka_unit_test(hashes_depend_on_the_secret),
+        cmocka_unit_test(a_name_is_no_longer_than_there_is_room_for_it),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -2,6 +2,7 @@
 
 #include "metrics/pure/sl_top_list.h"
 
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -211,6 +212,43 @@ void masked_keys_show_little(void **)
         "\xc3\xa4...#9c1e22ab");
 }
 
+void whatever_bytes_a_killed_process_leaves_do_no_harm(void **)
+{
+    for (int byte : {0x01, 0x7f, 0x80, 0xff}) {
+        Top top;
+
+        memset(static_cast<void *>(top.list.get()), byte, sizeof(TopList));
+
+        TopClient &added = top.add("newcomer");
+
+        assert_int_equal(added.count, 1);
+        assert_text_equal(added.text(), "newcomer");
+
+        top.read();
+        assert_in_range(top.count, 1, kRoom);
+
+        for (size_t i = 0; i < top.count; i++) {
+            char masked[sl::kMaxMaskedKey];
+
+            assert_true(top.found[i].text().size() <= sizeof(added.key));
+            assert_true(sl::mask_key(top.found[i], masked) <= sizeof(masked));
+        }
+    }
+}
+
+void a_last_window_that_never_was_begins_a_new_row(void **)
+{
+    for (int64_t window : {INT64_MIN, int64_t{-1}, INT64_MAX}) {
+        TopClient client{};
+
+        client.windows_in_a_row = 100;
+        client.window = window;
+
+        assert_false(sl::persists(&client, 1700));
+        assert_int_equal(client.windows_in_a_row, 1);
+    }
+}
+
 }  // namespace
 
 int main()
@@ -225,6 +263,8 @@ int main()
         cmocka_unit_test(three_windows_in_a_row_are_worth_a_line),
         cmocka_unit_test(a_window_of_peace_ends_it),
         cmocka_unit_test(masked_keys_show_little),
+        cmocka_unit_test(whatever_bytes_a_killed_process_leaves_do_no_harm),
+        cmocka_unit_test(a_last_window_that_never_was_begins_a_new_row),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -1117,6 +1117,34 @@ void nobody_ever_reads_half_a_reason(void **)
     second.join();
 }
 
+void delays_and_times_that_never_were_do_no_harm(void **)
+{
+    for (int64_t nonsense : {INT64_MIN, int64_t{-1}, INT64_MAX}) {
+        Shared shared;
+
+        shared.state.delay = nonsense;
+        shared.state.closed_at = nonsense;
+        shared.state.opened_at = nonsense;
+        shared.breaker.open_for(kStart);
+
+        assert_true(shared.breaker.failed_for_all(kStart, 0, 0));
+        assert_in_range(shared.state.next_probe.load() - kStart,
+                        Breaker::kShortestDelay, Breaker::kLongestDelay);
+        assert_int_equal(shared.breaker.open_for(kStart + 5), 5);
+    }
+}
+
+void a_text_is_no_longer_than_there_is_room_for_it(void **)
+{
+    sl::Outage outage{};
+
+    outage.server_size = SIZE_MAX;
+    outage.reason_size = SIZE_MAX;
+
+    assert_int_equal(outage.server().size(), sl::Outage::kMaxServer);
+    assert_int_equal(outage.reason().size(), sl::Outage::kMaxReason);
+}
+
 }  // namespace
 
 int main()
@@ -1178,6 +1206,8 @@ int main()
         cmocka_unit_test(what_was_said_last_is_what_it_says),
         cmocka_unit_test(a_long_reason_is_cut_off),
         cmocka_unit_test(nobody_ever_reads_half_a_reason),
+        cmocka_unit_test(delays_and_times_that_never_were_do_no_harm),
+        cmocka_unit_test(a_text_is_no_longer_than_there_is_room_for_it),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);
