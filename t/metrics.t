@@ -54,7 +54,7 @@ sub samples {
 
 sub redis_line {
     my ($redis, $more) = @_;
-    return 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . " $more;";
+    return 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . " $more connect_timeout=10s;";
 }
 
 # ---- known numbers ----
@@ -247,7 +247,7 @@ END
     location /action { post_action /after; sliding_limit zone=before max=9 window=600s key=\$arg_k; empty_gif; }
     location /after { sliding_limit zone=after max=9 window=600s key=all; empty_gif; }
 END
-        http => redis_line($redis, 'timeout=5s') . "sliding_limit_redis redis://127.0.0.1:$dead name=dead;");
+        http => redis_line($redis, 'timeout=60s') . "sliding_limit_redis redis://127.0.0.1:$dead name=dead;");
 
     my @cases = (
         [dry => ['/dry?k=1'] , 2, 'passed=1 rejected_dry_run=1'],
@@ -295,18 +295,18 @@ END
 
     $redis->pause;
     my @waiting = map { $begin->($_) } 1 .. 3;
-    wait_until { $in_flight->() == 3 } 4, 'three checks in flight';
+    wait_until { $in_flight->() == 3 } 10, 'three checks in flight';
     close shift @waiting;
-    wait_until { $in_flight->() == 2 } 4, 'one to be gone with its client';
+    wait_until { $in_flight->() == 2 } 10, 'one to be gone with its client';
     $redis->resume;
-    wait_until { $in_flight->() == 0 } 4, 'the others to be answered';
+    wait_until { $in_flight->() == 0 } 10, 'the others to be answered';
     sysread $_, my $answer, 1000 for @waiting;
     is nonzero(zone($nginx, 'slow')->{requests}), 'aborted=1 passed=2',
         'who did not wait for the answer is counted as such';
 
     $redis->pause;
     @waiting = map { $begin->($_) } 1 .. 2;
-    wait_until { $in_flight->() == 2 } 4, 'two checks in flight';
+    wait_until { $in_flight->() == 2 } 10, 'two checks in flight';
     kill 'KILL', $nginx->workers;
     $redis->resume;
     wait_until { eval { json($nginx) } } 10, 'a new worker';
@@ -331,8 +331,8 @@ END
             "location /$_ { sliding_limit zone=$_ max=9 window=600s key=\$arg_k store=$_; empty_gif; }"
         } sort keys %server),
         http => join "\n", map {
-            my $timeout = $_ eq 'slow' ? '300ms' : '5s';
-            'sliding_limit_redis redis://127.0.0.1:' . $server{$_}->port . " name=$_ timeout=$timeout;"
+            my $timeout = $_ eq 'slow' ? '1s' : '5s';
+            'sliding_limit_redis redis://127.0.0.1:' . $server{$_}->port . " name=$_ timeout=$timeout connect_timeout=5s;"
         } sort keys %server);
 
     for my $name (qw(slow full locked)) {
@@ -443,7 +443,7 @@ sub reason_in_log {
     location / { sliding_limit zone=z max=9 window=600s key=\$arg_k; empty_gif; }
 END
     sliding_limit_redis $address{default} timeout=5s connect_timeout=5s;
-    sliding_limit_redis $address{talkative} name=talkative password=S3cret;
+    sliding_limit_redis $address{talkative} name=talkative password=S3cret connect_timeout=5s;
     sliding_limit_redis $address{sentinels} name=sentinels;
 END_HTTP
     my $down = sub { my ($name) = @_; return store($nginx, $name)->{down} };
@@ -499,7 +499,7 @@ END_HTTP
     location / { sliding_limit zone=z max=9 window=600s key=\$arg_k; empty_gif; }
 END
         http => 'sliding_limit_redis ' . $cluster->url . ' timeout=1s connect_timeout=5s;'
-            . "sliding_limit_redis $address name=part;");
+            . "sliding_limit_redis $address name=part connect_timeout=5s;");
     $nginx->try("/?k=$_") for 1 .. 20;
     wait_until { !@{ store($nginx, 'default')->{down} } } 20, 'all servers of the cluster';
 

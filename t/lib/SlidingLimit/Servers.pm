@@ -57,10 +57,11 @@ sub free_port {
     die 'no free port';
 }
 
-# wait_until { condition } $seconds, $what: dies if it does not come about.
+# wait_until { condition } $seconds, $what: dies if it does not come about, even if a busy
+# machine is given more time than it should take.
 sub wait_until(&$;$) {
     my ($condition, $seconds, $what) = @_;
-    my $end = time + $seconds;
+    my $end = time + 3 * $seconds;
 
     until ($condition->()) {
         die 'waited in vain for ' . ($what || 'a condition') if time > $end;
