@@ -34,7 +34,7 @@ chomp($packages = `cd '$packages' && pwd`);
 
 # whatever hangs, this ends
 local $SIG{ALRM} = sub { die "took too long\n" };
-alarm 300;
+alarm 900;
 
 binmode $_, ':encoding(UTF-8)' for map { Test::More->builder->$_ } qw(output failure_output todo_output);
 

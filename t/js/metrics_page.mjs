@@ -10,14 +10,14 @@ const [, , packages, executablePath] = process.argv;
 const { chromium } = createRequire(`${packages}/`)('playwright-core');
 
 // Everything is near and fast; what takes this long never comes.
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 // Whoever started this may have been killed: then it ends, too, and the browser with it.
-setTimeout(() => process.exit(1), 300_000).unref();
+setTimeout(() => process.exit(1), 900_000).unref();
 
 const browser = await chromium.launch({
     executablePath,
-    timeout: 60_000,
+    timeout: 180_000,
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking'],
 });
 
@@ -110,6 +110,8 @@ const does = {
     // { url, width, height, scheme }: a new page, which has its first numbers.
     async open({ url, width = 1280, height = 900, scheme = 'light' }) {
         if (page) {
+            // what is being pretended may be cut off
+            await page.unrouteAll({ behavior: 'ignoreErrors' });
             await page.context().close();
         }
         const context = await browser.newContext({
