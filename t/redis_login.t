@@ -111,7 +111,9 @@ sub fails {
         is(answer($nginx, '/deny'), '503 FAILED_CLOSED', 'unless they are not to');
 
         cmp_ok($redis->calls('auth') - $attempts, '<', 30, 'requests do not try to log in');
-        is(scalar(lines_about_redis($nginx)), 1, 'nor log anything, nor does another worker')
+        # the first one may have failed while another worker was telling why
+        my @lines = grep { !/: 1 check\(s\) failed, / } lines_about_redis($nginx);
+        is(scalar @lines, 1, 'nor log anything, nor does another worker')
             or diag($nginx->error_log);
         shows_no_password($nginx);
     };
