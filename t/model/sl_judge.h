@@ -284,7 +284,7 @@ class Judge {
             call.may_be_short
             || (mix_.checks == Checks::kLongWaits && call.sizes[i] > 1000);
 
-        if (may_be_short && limit.buckets == 0 && !answer.admits
+        if (may_be_short && mix_.costs && limit.buckets == 0 && !answer.admits
             && answer.wait > 0 && answer.wait < expected.wait)
         {
             tally_.short_waits++;
