@@ -654,6 +654,27 @@ subtest 'several ordinary requests at once are decided as one after the other' =
     cmp_ok redis('PTTL', "several$_"), '>', $W / 1000 - 5000, 'and expires' for 0 .. 3;
 };
 
+subtest 'so are those that have several limits each' => sub {
+    srand 1;
+    my ($now, $id, $different) = ($T, 0, 0);
+    for (1 .. 300) {
+        $now += int rand $W / 20;
+        my @maxes = map { 3 + int rand 8 } 1 .. 2;
+        my @requests = map { ['id' . ++$id, 'narrow' . int(rand 3), 'wide' . int(rand 3)] } 1 .. 1 + rand 5;
+        my @one_by_one = map {
+            my ($id, $narrow, $wide) = @$_;
+            @{ ask_as($id, $now, ["alone$narrow", $W / 2, $maxes[0]], ["alone$wide", $W, $maxes[1]]) }
+        } @requests;
+        my $answer = redis('EVALSHA', $steered_sha, 2 * @requests, (map { @$_[1, 2] } @requests),
+            '/2', $W / 2, $maxes[0], $W, $maxes[1], (map { $_->[0] } @requests),
+            sprintf '%d:%d', $now / 1000000, $now % 1000000);
+        $different++ unless "@one_by_one $now" eq join ' ', unpack 'q<*', $answer;
+    }
+    is $different, 0, "$id requests";
+    is_deeply entries($_), entries("alone$_"), 'the same is counted'
+        for map { ("narrow$_", "wide$_") } 0 .. 2;
+};
+
 subtest 'those that are no ordinary ones keep the others from nothing' => sub {
     redis('SET', 'a string', 1);
     ask_as('heavy', $T, ['with costs', $W, 9, cost => 4]);
@@ -852,12 +873,14 @@ subtest 'whether all that the script needs may be called can be found out' => su
 
 subtest 'an ordinary check makes few calls' => sub {
     # those of the script as shipped, in alphabetical order
-    my $calls = sub {
+    my $calls_of = sub {
         redis('CONFIG', 'RESETSTAT');
-        redis('EVAL', $script, script_args('', 'id' . ++$serial, @_));
+        redis('EVAL', $script, @_);
         return join ' ', map { /^cmdstat_(\w+):calls=(\d+)/ && $1 !~ /^(?:eval|info|config|ping)$/ ? ($1) x $2 : () }
             sort split /\n/, $redis->cli('INFO', 'commandstats');
     };
+    my $calls = sub { return $calls_of->(script_args('', 'id' . ++$serial, @_)) };
+    my $short = sub { return $calls_of->(1, 'calls s', '/1', $W, $_[0], 'id' . ++$serial) };
 
     is $calls->(['calls', $W, 2]), 'pexpire time zadd zrange', 'the first';
     is $calls->(['calls', $W, 2]), 'pexpire time zadd zcard zrange', 'another that is admitted';
@@ -865,6 +888,12 @@ subtest 'an ordinary check makes few calls' => sub {
     is $calls->(['calls', $W, 1]), 'time zcard zcount zrange zrange', 'if more than the oldest has to leave';
     is $calls->(['calls b', $W, 1, buckets => 6]), 'pexpire time zincrby zrange', 'with buckets';
     is $calls->(['calls b', $W, 1, buckets => 6]), 'time zrange', 'which refuse';
+
+    is $short->(3), 'pexpire time zadd zrange', 'in the shorter form: the first';
+    is $short->(3), 'pexpire time zadd zcard zrange', 'the second';
+    is $short->(3), 'time zadd zcard zrange', 'from the third on its time to live need not be set';
+    is $short->(3), 'time zcard zcount zrange', 'one that is refused';
+    is $short->(1), 'time zcard zcount zrange zrange', 'if more than the oldest has to leave';
 };
 
 done_testing;
