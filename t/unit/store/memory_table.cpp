@@ -4,6 +4,7 @@
 #include "store/pure/sl_memory_table.h"
 
 #include <string>
+#include <vector>
 
 #include "memory_table.h"
 
@@ -153,6 +154,58 @@ void a_clock_that_keeps_stepping_back_does_not_stop_time(void **)
     }
 }
 
+void no_two_zones_clients_or_widths_of_buckets_are_mixed_up(void **)
+{
+    Table t(1 << 20);
+    std::vector<std::string> zones;
+    const std::string keys[] = {"", "z", "zz", std::string(8, 'z'),
+                                std::string(100, 'z')};
+
+    /* what of two words is the zone, and what is the key? */
+    for (size_t size = 1; size <= 64; size++) {
+        zones.emplace_back(size, 'z');
+    }
+
+    zones.push_back(std::string(63, 'z') + "y");
+    zones.push_back("y" + std::string(63, 'z'));
+
+    for (int64_t round = 1; round <= 2; round++) {
+        for (const std::string &zone : zones) {
+            for (const std::string &key : keys) {
+                for (unsigned buckets : {0, 6, 7}) {
+                    LimitQuery limit = limit_of(key, 9, buckets);
+                    LimitState state;
+
+                    limit.zone = zone;
+                    assert_true(t.ask(limit, kSecond, &state));
+                    assert_int_equal(state.used, round);
+                }
+            }
+        }
+    }
+
+    assert_int_equal(t.table.stats().keys, zones.size() * 5 * 3);
+}
+
+void counts_outlive_another_window_of_buckets_of_the_same_width(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 9, 6);
+    LimitState state;
+
+    assert_true(t.ask(limit, kSecond, &state));
+
+    limit.window_us /= 2;
+    limit.buckets /= 2;
+    limit.max = 5;
+    assert_true(t.ask(limit, kSecond, &state));
+    assert_int_equal(state.used, 2);
+
+    limit.buckets = 6;
+    assert_true(t.ask(limit, kSecond, &state));
+    assert_int_equal(state.used, 1);
+}
+
 }  // namespace
 
 int main()
@@ -168,6 +221,10 @@ int main()
         cmocka_unit_test(
             if_the_clock_steps_back_nobody_waits_longer_than_a_window),
         cmocka_unit_test(a_clock_that_keeps_stepping_back_does_not_stop_time),
+        cmocka_unit_test(
+            no_two_zones_clients_or_widths_of_buckets_are_mixed_up),
+        cmocka_unit_test(
+            counts_outlive_another_window_of_buckets_of_the_same_width),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);
