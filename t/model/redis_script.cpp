@@ -364,7 +364,7 @@ class Test {
     void send(const Round &round)
     {
         bool keys_expire = !(round.mix->steps_back && round.mix->take_backs)
-                           && rounds_ % 4 == 0;
+                           && rounds_ % 4 == 1;
         const std::string &sha = keys_expire ? mortal_ : ageless_;
 
         for (const Call &call : round.calls) {
