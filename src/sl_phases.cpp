@@ -97,8 +97,8 @@ ngx_int_t header_filter(ngx_http_request_t *r) noexcept
     if (check != nullptr) {
         check->foresee(r->headers_out.status);
 
-        if (check->shown() != nullptr && !set_headers(r, *check)) {
-            return NGX_ERROR;
+        if (check->shown() != nullptr) {
+            set_headers(r, *check);
         }
     }
 
@@ -115,10 +115,8 @@ ngx_int_t last_header_filter(ngx_http_request_t *r) noexcept
     Check *check = check_of_answer(r);
 
     /* no later: the client's next request may follow this answer */
-    if (check != nullptr && check->settle(r->headers_out.status)
-        && !set_headers(r, *check))
-    {
-        return NGX_ERROR;
+    if (check != nullptr && check->settle(r->headers_out.status)) {
+        set_headers(r, *check);
     }
 
     if (check != nullptr && check->is_refused() && !forbid_caching(r)) {

@@ -17,33 +17,33 @@ constexpr std::string_view kPolicy = "RateLimit-Policy";
 constexpr std::string_view kService = "RateLimit";
 
 /* A negative value means that it is not known: then the header is not set. */
-bool set_number(ngx_http_request_t *r, std::string_view name, int64_t value)
+void set_number(ngx_http_request_t *r, std::string_view name, int64_t value)
 {
     if (value < 0) {
-        return true;
+        return;
     }
 
     auto *text = static_cast<char *>(ngx_pnalloc(r->pool, kMaxDigits));
 
     if (text == nullptr) {
-        return false;
+        return;
     }
 
     char *end = write_number(text, value);
 
-    return set_header(r, name, {text, static_cast<size_t>(end - text)});
+    (void)set_header(r, name, {text, static_cast<size_t>(end - text)});
 }
 
 /* Where the store gave no answer only the limit itself can be told. */
-bool set_x_headers(ngx_http_request_t *r, const AppliedLimit &shown)
+void set_x_headers(ngx_http_request_t *r, const AppliedLimit &shown)
 {
     remove_header(r, kLimit);
     remove_header(r, kRemaining);
     remove_header(r, kReset);
 
-    return set_number(r, kLimit, shown.verdict.max)
-           && set_number(r, kRemaining, remaining(shown.verdict))
-           && set_number(r, kReset, reset_value(r, shown));
+    set_number(r, kLimit, shown.verdict.max);
+    set_number(r, kRemaining, remaining(shown.verdict));
+    set_number(r, kReset, reset_value(r, shown));
 }
 
 /* The window in whole seconds, which are all that RateLimit-Policy can say. */
@@ -104,7 +104,7 @@ class IetfLists {
 };
 
 /* Tells of all limits that applied, and first of the one shown elsewhere. */
-bool set_ietf_headers(ngx_http_request_t *r, const Check &check)
+void set_ietf_headers(ngx_http_request_t *r, const Check &check)
 {
     remove_header(r, kPolicy);
     remove_header(r, kService);
@@ -113,7 +113,7 @@ bool set_ietf_headers(ngx_http_request_t *r, const Check &check)
     auto *memory = static_cast<u_char *>(ngx_pnalloc(r->pool, 2 * room));
 
     if (memory == nullptr) {
-        return false;
+        return;
     }
 
     const AppliedLimit *shown = check.shown();
@@ -127,25 +127,32 @@ bool set_ietf_headers(ngx_http_request_t *r, const Check &check)
         }
     }
 
-    return set_header(r, kPolicy, lists.policies())
-           && (lists.services().empty()
-               || set_header(r, kService, lists.services()));
+    (void)set_header(r, kPolicy, lists.policies());
+
+    if (!lists.services().empty()) {
+        (void)set_header(r, kService, lists.services());
+    }
 }
 
 }  // namespace
 
-bool set_headers(ngx_http_request_t *r, const Check &check) noexcept
+void set_headers(ngx_http_request_t *r, const Check &check) noexcept
 {
     ngx_uint_t styles = location_conf(r)->headers;
     int64_t retry_after = retry_after_value(check);
 
-    if (retry_after >= 0) {
-        remove_header(r, kRetryAfter);
+    if (styles & kXHeaders) {
+        set_x_headers(r, *check.shown());
     }
 
-    return (!(styles & kXHeaders) || set_x_headers(r, *check.shown()))
-           && (!(styles & kIetfHeaders) || set_ietf_headers(r, check))
-           && set_number(r, kRetryAfter, retry_after);
+    if (styles & kIetfHeaders) {
+        set_ietf_headers(r, check);
+    }
+
+    if (retry_after >= 0) {
+        remove_header(r, kRetryAfter);
+        set_number(r, kRetryAfter, retry_after);
+    }
 }
 
 }  // namespace sl

@@ -9,9 +9,9 @@ namespace sl {
 
 /*
  * Sets those that sliding_limit_headers asks for, and Retry-After on a refusal,
- * in place of any that are there; the check must have a limit to show. False:
- * out of memory.
+ * in place of any that are there; the check must have a limit to show. Those
+ * that there is no memory for are missing: no reason to fail a request.
  */
-bool set_headers(ngx_http_request_t *r, const Check &check) noexcept;
+void set_headers(ngx_http_request_t *r, const Check &check) noexcept;
 
 }  // namespace sl

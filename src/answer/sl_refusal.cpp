@@ -66,8 +66,9 @@ ngx_int_t send(ngx_http_request_t *r, const Check &check, ngx_uint_t status)
     const Body &body = *location_conf(r)->body;
     BodyAnswer answer = {status, body.type, ngx_null_string};
 
+    /* nginx has a page of its own for every status */
     if (!body.write(r, body, check, &answer)) {
-        return NGX_ERROR;
+        return static_cast<ngx_int_t>(status);
     }
 
     ngx_http_complex_value_t value;
