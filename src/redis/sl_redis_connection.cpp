@@ -53,9 +53,7 @@ void RedisConnection::close() noexcept
 bool RedisConnection::send(RedisCommand *command, const char *text,
                            size_t size) noexcept
 {
-    return ac_ != nullptr
-           && redisAsyncFormattedCommand(ac_, on_reply, command, text, size)
-                  == REDIS_OK;
+    return ac_ != nullptr && send_command(ac_, on_reply, command, {text, size});
 }
 
 bool RedisConnection::send(

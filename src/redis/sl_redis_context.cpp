@@ -1,5 +1,9 @@
 #include "redis/sl_redis_context.h"
 
+#include <memory>
+#include <new>
+
+#include "redis/sl_command_writer.h"
 #include "redis/sl_redis_adapter.h"
 #include "redis/sl_redis_tls.h"
 #include "store/pure/sl_limit_state.h"
@@ -128,23 +132,56 @@ void watch_peer(redisAsyncContext *ac) noexcept
 #endif
 }
 
+/*
+ * hiredis 0.14 does not tell that it had no memory for the callback: the reply
+ * would be given to another. Later versions do, but then nothing makes them end
+ * the connection, which is of no use any more.
+ */
+bool send_command(redisAsyncContext *ac, redisCallbackFn *on_reply, void *data,
+                  std::string_view text) noexcept
+{
+    if (ac->c.flags & (REDIS_DISCONNECTING | REDIS_FREEING)) {
+        return false;
+    }
+
+    const redisCallback *last = ac->replies.tail;
+
+    redisAsyncFormattedCommand(ac, on_reply, data, text.data(), text.size());
+
+    if (ac->replies.tail != last) {
+        return true;
+    }
+
+    /* the next write, of which nothing is sent, ends it */
+    ac->c.err = REDIS_ERR_OOM;
+    ac->ev.addWrite(ac->ev.data);
+
+    return false;
+}
+
+/* hiredis 0.14 does not expect to be without memory when it writes words. */
 bool send_words(redisAsyncContext *ac, redisCallbackFn *on_reply, void *data,
                 std::initializer_list<std::string_view> words) noexcept
 {
-    constexpr size_t kMaxWords = 3;
-
-    const char *argv[kMaxWords];
-    size_t argvlen[kMaxWords];
-    size_t argc = 0;
+    size_t room = CommandWriter::kAroundWord;
 
     for (std::string_view word : words) {
-        argv[argc] = word.data();
-        argvlen[argc++] = word.size();
+        room += CommandWriter::kAroundWord + word.size();
     }
 
-    return redisAsyncCommandArgv(ac, on_reply, data, static_cast<int>(argc),
-                                 argv, argvlen)
-           == REDIS_OK;
+    std::unique_ptr<char[]> text(new (std::nothrow) char[room]);
+
+    if (text == nullptr) {
+        return false;
+    }
+
+    CommandWriter command(text.get(), words.size());
+
+    for (std::string_view word : words) {
+        command.add(word);
+    }
+
+    return send_command(ac, on_reply, data, {text.get(), command.size()});
 }
 
 std::string_view reason_of(const redisAsyncContext *ac,

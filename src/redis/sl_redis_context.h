@@ -36,8 +36,12 @@ OpenedContext open_context(
  */
 void watch_peer(redisAsyncContext *ac) noexcept;
 
-/* Sends a command of at most three words. False: out of memory, or the context
- * is about to end. */
+/* Sends a command that has been written. False: out of memory, or the context
+ * is about to end; `on_reply` is not called for it. */
+bool send_command(redisAsyncContext *ac, redisCallbackFn *on_reply, void *data,
+                  std::string_view text) noexcept;
+
+/* The same, of a few words. */
 bool send_words(redisAsyncContext *ac, redisCallbackFn *on_reply, void *data,
                 std::initializer_list<std::string_view> words) noexcept;
 
