@@ -26,17 +26,21 @@ ClusterRoutes::~ClusterRoutes()
     stop();
 }
 
-void ClusterRoutes::start() noexcept
+bool ClusterRoutes::start() noexcept
 {
     is_running_ = true;
 
     for (ngx_uint_t i = 0; i < settings_.endpoint_count; i++) {
         const RedisEndpoint &seed = settings_.endpoints[i];
 
-        nodes_.add(view(seed.host), seed.port);
+        if (nodes_.add(view(seed.host), seed.port) == nullptr) {
+            return false;
+        }
     }
 
     owners_.start();
+
+    return true;
 }
 
 void ClusterRoutes::stop() noexcept

@@ -19,7 +19,7 @@ class ClusterRoutes final : public RedisRoutes, private CallCarrier {
                   StoreMetrics &metrics) noexcept;
     ~ClusterRoutes() override;
 
-    void start() noexcept override;
+    bool start() noexcept override;
     void stop() noexcept override;
     RedisChannel *channel_for(unsigned slot) noexcept override;
 

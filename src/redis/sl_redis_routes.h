@@ -11,7 +11,8 @@ class RedisRoutes : public ChannelOwner {
   public:
     virtual ~RedisRoutes() = default;
 
-    virtual void start() noexcept = 0;
+    /* False: out of memory, and of no use. */
+    virtual bool start() noexcept = 0;
     virtual void stop() noexcept = 0;
 
     /* The way to the server that has the keys of this slot; nullptr: none is

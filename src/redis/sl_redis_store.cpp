@@ -7,8 +7,16 @@
 
 namespace sl {
 
+namespace {
+
+constexpr ngx_msec_t kStartAgainMs = 1000;
+
+}  // namespace
+
 RedisStore::RedisStore(const RedisSettings &settings) noexcept
-    : settings_(settings), shared_(nullptr)
+    : settings_(settings), shared_(nullptr),
+      next_start_(
+          Wakeup::calling<&RedisStore::start>(this, Wakeup::kCancelable))
 {}
 
 /* A reload does not reuse this memory: workers of the old configuration, who
@@ -66,8 +74,13 @@ void RedisStore::start() noexcept
             settings_, shared().breakers, shared().slots, metrics()));
     }
 
-    if (routes_ != nullptr) {
-        routes_->start();
+    if (routes_ == nullptr || !routes_->start()) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "sliding_limit: redis \"%V\": out of memory, trying "
+                      "again in %M ms",
+                      &settings_.name, kStartAgainMs);
+        routes_.reset();
+        next_start_.after(kStartAgainMs);
     }
 }
 
@@ -94,6 +107,8 @@ bool RedisStore::next_outage(size_t *place, Outage *outage) const noexcept
 
 void RedisStore::stop() noexcept
 {
+    next_start_.cancel();
+
     if (routes_ != nullptr) {
         routes_->stop();
         routes_.reset();

@@ -93,6 +93,9 @@ class RedisStore final : public Store {
 
     /* nullptr unless started. */
     std::unique_ptr<RedisRoutes> routes_;
+
+    /* It is started again, for want of memory the first time. */
+    Wakeup next_start_;
 };
 
 /* The version of the client library that the module was built with, and whether

@@ -1,5 +1,6 @@
 #include "redis/sl_single_routes.h"
 
+#include <algorithm>
 #include <new>
 
 #include "redis/pure/sl_cluster_map.h"
@@ -48,28 +49,37 @@ RedisLocator *SingleRoutes::new_locator() noexcept
         FixedLocator(settings_, settings_.endpoints, settings_.endpoint_count);
 }
 
-void SingleRoutes::start() noexcept
+bool SingleRoutes::fill(Lane *lane) noexcept
 {
-    for (ngx_uint_t i = 0; lanes_ != nullptr && i < settings_.connections; i++)
+    lane->locator = new_locator();
+
+    if (lane->locator != nullptr) {
+        lane->channel = new (std::nothrow)
+            RedisChannel(settings_, settings_.name, *lane->locator, breaker_,
+                         metrics_, *this);
+    }
+
+    return lane->channel != nullptr;
+}
+
+bool SingleRoutes::start() noexcept
+{
+    if (lanes_ == nullptr
+        || !std::all_of(lanes_, lanes_ + settings_.connections,
+                        [this](Lane &lane) { return fill(&lane); }))
     {
-        Lane &lane = lanes_[i];
+        return false;
+    }
 
-        lane.locator = new_locator();
-
-        if (lane.locator != nullptr) {
-            lane.channel = new (std::nothrow)
-                RedisChannel(settings_, settings_.name, *lane.locator, breaker_,
-                             metrics_, *this);
-        }
-
-        if (lane.channel != nullptr) {
-            lane.channel->open();
-        }
+    for (ngx_uint_t i = 0; i < settings_.connections; i++) {
+        lanes_[i].channel->open();
     }
 
     if (settings_.topology == Topology::kSentinel) {
         watch_later();
     }
+
+    return true;
 }
 
 void SingleRoutes::stop() noexcept
@@ -87,8 +97,7 @@ void SingleRoutes::stop() noexcept
 
 RedisChannel *SingleRoutes::channel_for(unsigned slot) noexcept
 {
-    return lanes_ != nullptr ? lanes_[slot % settings_.connections].channel
-                             : nullptr;
+    return lanes_[slot % settings_.connections].channel;
 }
 
 void SingleRoutes::channel_down(RedisChannel &channel) noexcept

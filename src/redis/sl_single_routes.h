@@ -31,7 +31,7 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
     SingleRoutes(const SingleRoutes &) = delete;
     SingleRoutes &operator=(const SingleRoutes &) = delete;
 
-    void start() noexcept override;
+    bool start() noexcept override;
     void stop() noexcept override;
     RedisChannel *channel_for(unsigned slot) noexcept override;
 
@@ -57,6 +57,7 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
     };
 
     RedisLocator *new_locator() noexcept;
+    bool fill(Lane *lane) noexcept;
     void watch() noexcept;
     void watch_later() noexcept;
     void located(const RedisEndpoint &where) noexcept override;
