@@ -106,7 +106,7 @@ class Reader {
     }
 
   private:
-    /* NUL at the end, which may stand nowhere but in no string, either. */
+    /* NUL at the end; it may stand nowhere in JSON. */
     char next() const { return at_ < text_.size() ? text_[at_] : '\0'; }
 
     bool take(char wanted)
@@ -129,8 +129,10 @@ class Reader {
         skip_space();
 
         bool is_value = depth < deepest_
-                        && (read_word(to) || read_number(to) || read_string(to)
-                            || read_list(depth, to));
+                        && (next() == '"' ? read_string(to)
+                            : next() == '[' || next() == '{'
+                                ? read_list(depth, to)
+                                : read_word(to) || read_number(to));
 
         skip_space();
 
