@@ -50,6 +50,15 @@ long number(const std::string &text, long most)
     return text.empty() || n > most ? -1 : n;
 }
 
+bool may_be_host(const std::string &text)
+{
+    return text == "?"
+           || text.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
+                                     "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                     "0123456789.:-_")
+                  == std::string::npos;
+}
+
 /* The words from the ninth on are ranges; those in brackets are on the move. */
 void check_slots(const Words &words, std::string_view slots)
 {
@@ -106,6 +115,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
 
         std::string host = address.substr(0, colon);
+
+        if (!may_be_host(host)) {
+            continue;
+        }
 
         check(sl::next_primary(&rest, &primary));
         check(primary.address.host == (host == "?" ? "" : host));

@@ -1,6 +1,9 @@
 #include "redis/pure/sl_cluster_map.h"
 
+#include <algorithm>
+
 #include "base/pure/sl_number.h"
+#include "base/pure/sl_words.h"
 #include "redis/pure/sl_cluster_slot.h"
 
 namespace sl {
@@ -40,6 +43,17 @@ bool parse_slot(std::string_view text, unsigned *to)
     return number >= 0 && number < kClusterSlots;
 }
 
+/* What a server says comes to stand in the log, as the name of another one:
+ * there must be nothing in it that no address and no name in DNS has. */
+bool may_be_host(std::string_view text)
+{
+    constexpr std::string_view kSigns = ".:-_";
+
+    return std::all_of(text.begin(), text.end(), [&](char ch) {
+        return is_letter_or_digit(ch) || kSigns.find(ch) != npos;
+    });
+}
+
 }  // namespace
 
 bool parse_cluster_address(std::string_view text, ClusterAddress *to) noexcept
@@ -60,7 +74,7 @@ bool parse_cluster_address(std::string_view text, ClusterAddress *to) noexcept
         to->host = {};
     }
 
-    return port >= 1 && port <= 65535;
+    return port >= 1 && port <= 65535 && may_be_host(to->host);
 }
 
 bool parse_redirection(std::string_view error, Redirection *to) noexcept

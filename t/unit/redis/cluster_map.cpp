@@ -41,7 +41,8 @@ void what_is_no_address_is_refused(void **)
 
     for (std::string_view text :
          {"", "host", "host:", "host:0", "host:65536", "host:-1", "host:1x",
-          "host:99999999999999999999", ":"})
+          "host:99999999999999999999", ":", "a b:1", "a\nb:1", "a\x1b[31m:1",
+          "a\"b:1", "??:1"})
     {
         assert_false(sl::parse_cluster_address(text, &address));
     }
