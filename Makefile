@@ -111,9 +111,11 @@ REDIS_BUILT   := $(REDIS_TARGETS:%=$(BUILD)/fuzz/%) $(REDIS_TARGETS:%=$(BUILD)/r
 $(REDIS_TARGETS:%=$(BUILD)/fuzz/%): $(REDIS_FUZZED)
 $(REDIS_TARGETS:%=$(BUILD)/replay/%): $(REDIS_PLAYED)
 $(REDIS_BUILT): MORE_LIBS := -lhiredis
-$(REDIS_BUILT) $(REDIS_FUZZED) $(REDIS_PLAYED): MORE_FLAGS := \
-    $(addprefix -isystem $(BUILD)/nginx/,src/core src/event src/event/modules src/os/unix src/http \
-                src/http/modules src/http/v2 objs objs/sliding_limit)
+# (Not all of these directories are there in every version of nginx.)
+$(REDIS_BUILT) $(REDIS_FUZZED) $(REDIS_PLAYED): MORE_FLAGS = \
+    $(addprefix -isystem $(BUILD)/nginx/,src/core src/event src/event/modules src/event/quic src/os/unix \
+                src/http src/http/modules src/http/v2 src/http/v3 objs objs/sliding_limit) \
+    $(shell cat $(BUILD)/nginx/cc_opt)
 $(REDIS_BUILT) $(REDIS_FUZZED) $(REDIS_PLAYED): $(wildcard src/*/*.h) | $(BUILD)/$(MODULE)
 $(REDIS_BUILT) $(REDIS_HELPERS:%=$(BUILD)/fuzz/%) $(REDIS_HELPERS:%=$(BUILD)/replay/%): \
     t/fuzz/fuzz.h $(wildcard t/fuzz/redis/*.h)
