@@ -128,6 +128,11 @@ $(BUILD)/replay/redis/%.o: t/fuzz/redis/%.cpp
 	@mkdir -p $(@D)
 	$(CXX) $(FUZZ_FLAGS) $(MORE_FLAGS) -c -o $@ $<
 
+# This one asks a Redis what t/model asks it.
+$(BUILD)/fuzz/table_and_script $(BUILD)/replay/table_and_script: MORE_FLAGS := -It/model
+$(BUILD)/fuzz/table_and_script $(BUILD)/replay/table_and_script: MORE_LIBS := -lhiredis
+$(BUILD)/fuzz/table_and_script $(BUILD)/replay/table_and_script: $(wildcard t/model/*.h)
+
 # The tests load this beside the module, so it is built for the same nginx.
 TEST_MODULE := $(BUILD)/ngx_http_test_module.so
 
@@ -168,7 +173,7 @@ SECONDS ?= 60
 TARGETS ?= $(FUZZ_TARGETS)
 
 fuzz: ## give made-up bytes to all that reads foreign ones
-	@scripts/install-packages build fuzz
+	@scripts/install-packages build redis fuzz
 	@$(MAKE) -s -j$(JOBS) $(TARGETS:%=$(BUILD)/fuzz/%)
 	@scripts/fuzz "$(BUILD)" "$(SECONDS)" "$(JOBS)" $(TARGETS)
 

@@ -95,7 +95,7 @@ void fuzz_zone(Input *input)
                        - sizeof(sl::ProcessLock));
 
     int64_t now_ms = kNow + input->number<uint32_t>();
-    int64_t window_ms = 1 + input->number<uint32_t>();
+    int64_t window_ms = int64_t{1} + input->number<uint32_t>();
     std::string key = input->text_before('\n');
 
     read_zone(zone, now_ms, window_ms);

@@ -92,7 +92,8 @@ class Test {
 
         next_key_ += mix.keys;
 
-        return Planner(mix, kModel, first_key, seed_ << 32 | ++rounds_).plan();
+        return Planner(mix, kModel, first_key, Random(seed_ << 32 | ++rounds_))
+            .plan();
     }
 
     void run(const Mix &mix)

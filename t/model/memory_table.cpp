@@ -14,22 +14,17 @@
 
 #include <cinttypes>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "sl_asked_table.h"
 #include "sl_judge.h"
 #include "sl_model.h"
-#include "sl_queries.h"
 #include "sl_schedule.h"
 
 namespace {
 
 using namespace sl_model;
-
-const Store kMemory{true, 0, 0};
 
 constexpr size_t kMemorySize = 4 << 20;
 
@@ -81,9 +76,6 @@ class Test {
     int64_t behind_ = 0;
     uint64_t steps_back_ = 0;
 
-    /* Where each request of the round was counted, by its id and key. */
-    std::map<std::pair<uint64_t, int>, uint64_t> places_;
-
     void run(const Mix &mix)
     {
         uint64_t share = requests_ * static_cast<uint64_t>(mix.share) / 1000;
@@ -92,9 +84,9 @@ class Test {
         bool is_ok = true;
 
         for (uint64_t i = 0; i < rounds && is_ok; i++) {
-            Round round =
-                Planner(mix, kMemory, next_key_, seed_ << 32 | ++rounds_)
-                    .plan();
+            Round round = Planner(mix, kMemory, next_key_,
+                                  Random(seed_ << 32 | ++rounds_))
+                              .plan();
 
             next_key_ += mix.keys;
             is_ok = run(mix, round);
@@ -110,25 +102,26 @@ class Test {
 
         sl::MemoryTable::format(memory_.get(), kMemorySize, secret);
 
-        sl::MemoryTable table(memory_.get(), kMemorySize);
+        AskedTable asked(sl::MemoryTable(memory_.get(), kMemorySize));
         Judge judge(mix, &tally_);
 
         told_ = 0;
         behind_ = 0;
-        places_.clear();
 
         for (size_t i = 0; i < round.calls.size(); i++) {
             const Call &call = round.calls[i];
 
             if (rounds_ % 4 == 0 && i % 50 == 49) {
-                table.leave_half_done();
+                asked.table().leave_half_done();
             }
 
             if (rounds_ % 3 == 0 && told_ > 0 && random_.chance(5)) {
-                set_clock_back(&table);
+                set_clock_back(&asked.table());
             }
 
-            std::string wrong = judge.judge(call, answer(&table, call));
+            std::string wrong = judge.judge(call, asked.answer(call, behind_));
+
+            told_ = call.takes_back ? told_ : call.time;
 
             if (!wrong.empty()) {
                 report(&tap_, round, judge.wrong_key(), i, wrong);
@@ -136,7 +129,7 @@ class Test {
             }
         }
 
-        check_cells(&table, round);
+        check_cells(&asked, round);
         return true;
     }
 
@@ -152,70 +145,18 @@ class Test {
         table->recall(nobody, told_ - behind_, sl::kAnyAge, &state);
     }
 
-    std::vector<int64_t> answer(sl::MemoryTable *table, const Call &call)
-    {
-        Queries queries(call.limits);
-
-        if (call.takes_back) {
-            take_back(table, call, queries);
-            /* it does not say how many */
-            return {call.taken_back.at_most};
-        }
-
-        std::vector<sl::LimitState> states(queries.size());
-        std::vector<int64_t> numbers;
-        sl::Decided decided = sl::Decided::kNotYet;
-        int64_t time;
-
-        told_ = call.time;
-
-        while (decided == sl::Decided::kNotYet) {
-            decided = table->ask(queries.data(), queries.size(),
-                                 call.time - behind_, states.data(), &time);
-        }
-
-        if (decided != sl::Decided::kYes) {
-            return {};
-        }
-
-        for (size_t i = 0; i < states.size(); i++) {
-            const sl::LimitState &state = states[i];
-
-            numbers.push_back(!state.admits ? 0 : state.is_counted ? 2 : 1);
-            numbers.push_back(state.used);
-            numbers.push_back(state.wait_us);
-            places_[{call.id, call.limits[i].key}] = state.place;
-        }
-
-        numbers.push_back(time);
-        return numbers;
-    }
-
-    void take_back(sl::MemoryTable *table, const Call &call,
-                   const Queries &queries)
-    {
-        std::vector<sl::LimitQuery> limits(queries.data(),
-                                           queries.data() + queries.size());
-
-        for (size_t i = 0; i < limits.size(); i++) {
-            limits[i].place = places_[{call.id, call.limits[i].key}];
-        }
-
-        table->take_back(limits.data(), limits.size(), call.then);
-    }
-
     /* When all is past, a look at each key gives its blocks back. */
-    void check_cells(sl::MemoryTable *table, const Round &round)
+    void check_cells(AskedTable *asked, const Round &round)
     {
         for (const Key &key : round.keys) {
             Call look{};
 
             look.time = round.end;
             look.limits.push_back(key.limit);
-            answer(table, look);
+            asked->answer(look, behind_);
         }
 
-        sl::TableStats stats = table->stats();
+        sl::TableStats stats = asked->table().stats();
 
         left_behind_ += stats.free_cells + stats.keys != stats.cells;
     }

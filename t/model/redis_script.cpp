@@ -17,16 +17,9 @@
  * nobody else could do it before the next one.
  */
 
-#include <hiredis/hiredis.h>
-#include <sys/time.h>
-
-#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -35,244 +28,19 @@
 #include "sl_judge.h"
 #include "sl_model.h"
 #include "sl_schedule.h"
+#include "sl_script.h"
 
 namespace {
 
 using namespace sl_model;
-
-const Store kRedis{false, 3, 128, int64_t{1} << 50, 256, 8};
-
-struct FreeReply {
-    void operator()(redisReply *reply) const { freeReplyObject(reply); }
-};
-
-using Reply = std::unique_ptr<redisReply, FreeReply>;
-
-class Redis {
-  public:
-    explicit Redis(int port) : context_(redisConnect("127.0.0.1", port))
-    {
-        check();
-
-        timeval timeout{60, 0};
-        redisSetTimeout(context_, timeout);
-    }
-
-    ~Redis() { redisFree(context_); }
-
-    Redis(const Redis &) = delete;
-    Redis &operator=(const Redis &) = delete;
-
-    void append(const std::vector<std::string> &args)
-    {
-        std::vector<const char *> argv;
-        std::vector<size_t> sizes;
-
-        for (const std::string &arg : args) {
-            argv.push_back(arg.data());
-            sizes.push_back(arg.size());
-        }
-
-        redisAppendCommandArgv(context_, static_cast<int>(argv.size()),
-                               argv.data(), sizes.data());
-    }
-
-    /* Sends what was appended: Redis can work while we do. */
-    void flush()
-    {
-        for (int done = 0; !done;) {
-            if (redisBufferWrite(context_, &done) != REDIS_OK) {
-                check();
-            }
-        }
-    }
-
-    Reply read()
-    {
-        void *reply = nullptr;
-
-        if (redisGetReply(context_, &reply) != REDIS_OK) {
-            check();
-        }
-
-        return Reply(static_cast<redisReply *>(reply));
-    }
-
-    Reply call(const std::vector<std::string> &args)
-    {
-        append(args);
-        return read();
-    }
-
-  private:
-    redisContext *context_;
-
-    void check() const
-    {
-        if (context_ == nullptr) {
-            throw std::runtime_error("no memory for a connection");
-        }
-
-        if (context_->err) {
-            throw std::runtime_error(std::string("Redis: ") + context_->errstr);
-        }
-    }
-};
-
-void replace_only(std::string *text, const std::string &what,
-                  const std::string &with)
-{
-    size_t at = text->find(what);
-
-    if (at == std::string::npos
-        || text->find(what, at + 1) != std::string::npos) {
-        throw std::runtime_error("not once in the script: " + what);
-    }
-
-    text->replace(at, what.size(), with);
-}
-
-std::string steered(std::string script, bool keys_expire)
-{
-    static const char kTime[] = R"(
-local time = { string.match(table.remove(ARGV), '(%d+):(%d+)') }
-local function live_on(key, ms)
-    return redis.call('PEXPIRE', key, ms + 3600000)
-end
-)";
-
-    static const char kTimeAndExpiry[] = R"(
-local time = { string.match(table.remove(ARGV), '(%d+):(%d+)') }
-local ms_now = time[1] * 1000 + math.floor(time[2] / 1000)
-for i, ends in ipairs(redis.call('HMGET', 'ends', unpack(KEYS))) do
-    if ends and tonumber(ends) < ms_now then
-        redis.call('DEL', KEYS[i])
-        redis.call('HDEL', 'ends', KEYS[i])
-    end
-end
-local function live_on(key, ms)
-    redis.call('HSET', 'ends', key, ms_now + ms)
-    return redis.call('PEXPIRE', key, ms + 3600000)
-end
-)";
-
-    static const char kUntilDecided[] = R"(
-local answer = decide()
-while type(answer) == 'table' and answer[1] == -1 do
-    redis.call('INCR', 'asked again')
-    answer = decide()
-end
-return answer
-)";
-
-    replace_only(&script, "redis.call('PEXPIRE', ", "live_on(");
-    replace_only(&script, "\nlocal time = redis.call('TIME')\n", "\n");
-
-    return (keys_expire ? kTimeAndExpiry : kTime)
-           + ("local function decide()\n" + script) + "\nend\n" + kUntilDecided;
-}
-
-/* The reply's numbers; none if it is something else. */
-std::vector<int64_t> numbers_of(const redisReply &reply)
-{
-    std::vector<int64_t> numbers;
-
-    if (reply.type == REDIS_REPLY_INTEGER) {
-        numbers.push_back(reply.integer);
-    }
-
-    /* eight bytes each, the lowest first */
-    if (reply.type == REDIS_REPLY_STRING) {
-        for (size_t i = 0; i + 8 <= reply.len; i += 8) {
-            uint64_t number = 0;
-
-            for (size_t byte = 8; byte > 0; byte--) {
-                number =
-                    number << 8 | static_cast<uint8_t>(reply.str[i + byte - 1]);
-            }
-
-            numbers.push_back(static_cast<int64_t>(number));
-        }
-    }
-
-    if (reply.type == REDIS_REPLY_ARRAY) {
-        for (size_t i = 0; i < reply.elements; i++) {
-            if (reply.element[i]->type != REDIS_REPLY_INTEGER) {
-                return {};
-            }
-
-            numbers.push_back(reply.element[i]->integer);
-        }
-    }
-
-    return numbers;
-}
-
-std::string describe(const redisReply &reply)
-{
-    if (reply.type == REDIS_REPLY_ERROR) {
-        return std::string(reply.str, reply.len);
-    }
-
-    std::string line;
-
-    for (int64_t number : numbers_of(reply)) {
-        line += (line.empty() ? "" : " ") + std::to_string(number);
-    }
-
-    return line.empty() ? "no numbers" : line;
-}
-
-std::string name_of(int key)
-{
-    return "key" + std::to_string(key);
-}
-
-/* One that may be asked in the short form. */
-bool is_ordinary(const Call &call)
-{
-    return !call.takes_back
-           && std::all_of(call.limits.begin(), call.limits.end(),
-                          [](const Limit &limit) {
-                              return limit.cost == 1 && limit.buckets == 0
-                                     && !limit.counts_refused && !limit.dry_run;
-                          });
-}
-
-void add_short_form(const Call &call, std::vector<std::string> *args)
-{
-    args->push_back("/" + std::to_string(call.limits.size()));
-
-    for (const Limit &limit : call.limits) {
-        args->push_back(std::to_string(limit.window));
-        args->push_back(std::to_string(limit.max));
-    }
-
-    args->push_back("id-" + std::to_string(call.id));
-}
-
-void add_long_form(const Call &call, std::vector<std::string> *args)
-{
-    args->push_back(call.takes_back ? std::to_string(call.then) : "");
-    args->push_back("id-" + std::to_string(call.id));
-
-    for (const Limit &limit : call.limits) {
-        args->push_back(std::to_string(limit.window));
-        args->push_back(std::to_string(limit.max));
-        args->push_back(std::to_string(limit.cost));
-        args->push_back(std::to_string(limit.buckets));
-        args->push_back(std::string(limit.counts_refused ? "d" : "")
-                        + (limit.dry_run ? "n" : ""));
-    }
-}
 
 class Test {
   public:
     Test(Redis *redis, const std::string &script, uint64_t requests,
          uint64_t seed)
         : redis_(*redis), requests_(requests), seed_(seed),
-          ageless_(load(steered(script, false))),
-          mortal_(load(steered(script, true)))
+          ageless_(load_script(redis, steered(script, false))),
+          mortal_(load_script(redis, steered(script, true)))
     {}
 
     bool run()
@@ -323,17 +91,6 @@ class Test {
     int too_large_ = 0;
     int left_behind_ = 0;
 
-    std::string load(const std::string &script)
-    {
-        Reply reply = redis_.call({"SCRIPT", "LOAD", script});
-
-        if (reply->type != REDIS_REPLY_STRING) {
-            throw std::runtime_error(describe(*reply));
-        }
-
-        return std::string(reply->str, reply->len);
-    }
-
     void run(const Mix &mix)
     {
         uint64_t share = requests_ * static_cast<uint64_t>(mix.share) / 1000;
@@ -347,7 +104,8 @@ class Test {
             Round next;
 
             if (i < rounds && failed < 1) {
-                next = Planner(mix, kRedis, next_key_, seed_ << 32 | ++rounds_)
+                next = Planner(mix, kRedis, next_key_,
+                               Random(seed_ << 32 | ++rounds_))
                            .plan();
                 next_key_ += mix.keys;
                 send(next);
@@ -368,7 +126,7 @@ class Test {
         const std::string &sha = keys_expire ? mortal_ : ageless_;
 
         for (const Call &call : round.calls) {
-            send(sha, call);
+            append_call(&redis_, sha, call);
         }
 
         std::vector<std::string> remains{"DEL", "ends"};
@@ -377,7 +135,7 @@ class Test {
             remains.push_back(name_of(key.limit.key));
             redis_.append({"PTTL", name_of(key.limit.key)});
             redis_.append({"ZCARD", name_of(key.limit.key)});
-            send(sha, last_look(round, key));
+            append_call(&redis_, sha, last_look(round, key));
             redis_.append({"EXISTS", name_of(key.limit.key)});
         }
 
@@ -393,23 +151,6 @@ class Test {
         call.limits.push_back(key.limit);
 
         return call;
-    }
-
-    void send(const std::string &sha, const Call &call)
-    {
-        std::vector<std::string> args{"EVALSHA", sha,
-                                      std::to_string(call.limits.size())};
-
-        for (const Limit &limit : call.limits) {
-            args.push_back(name_of(limit.key));
-        }
-
-        is_ordinary(call) && call.id % 2 ? add_short_form(call, &args)
-                                         : add_long_form(call, &args);
-
-        args.push_back(text("%" PRId64 ":%" PRId64, call.time / kSecond,
-                            call.time % kSecond));
-        redis_.append(args);
     }
 
     bool judge(const Round &round)
@@ -467,18 +208,6 @@ class Test {
     }
 };
 
-std::string contents_of(const char *path)
-{
-    std::ifstream file(path);
-    std::ostringstream contents;
-
-    if (!(contents << file.rdbuf())) {
-        throw std::runtime_error(std::string(path) + " cannot be read");
-    }
-
-    return contents.str();
-}
-
 }  // namespace
 
 int main(int argc, char **argv)
@@ -489,7 +218,7 @@ int main(int argc, char **argv)
     }
 
     try {
-        Redis redis(atoi(argv[1]));
+        Redis redis(redisConnect("127.0.0.1", atoi(argv[1])));
         Test test(
             &redis, contents_of(argv[2]),
             number_from_environment("SLIDING_LIMIT_MODEL_REQUESTS", 2000000),

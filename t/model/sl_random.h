@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <string_view>
 
 namespace sl_model {
 
@@ -13,10 +14,15 @@ class Random {
   public:
     explicit Random(uint64_t seed) : engine_(seed) {}
 
+    /* Numbers that a fuzzer chooses, as far as its bytes go; chance chooses the
+     * others. */
+    explicit Random(std::string_view bytes) : bytes_(bytes) {}
+
     /* From 0 to n - 1. */
     int64_t below(int64_t n)
     {
-        return static_cast<int64_t>(engine_() % static_cast<uint64_t>(n));
+        return static_cast<int64_t>(any(static_cast<uint64_t>(n))
+                                    % static_cast<uint64_t>(n));
     }
 
     int64_t between(int64_t low, int64_t high)
@@ -40,6 +46,24 @@ class Random {
 
   private:
     std::mt19937_64 engine_;
+    std::string_view bytes_;
+
+    /* A number that may well be n - 1. */
+    uint64_t any(uint64_t n)
+    {
+        if (bytes_.empty()) {
+            return engine_();
+        }
+
+        uint64_t number = 0;
+
+        for (uint64_t most = n - 1; most > 0 && !bytes_.empty(); most >>= 8) {
+            number = number << 8 | static_cast<uint8_t>(bytes_.front());
+            bytes_.remove_prefix(1);
+        }
+
+        return number;
+    }
 };
 
 }  // namespace sl_model

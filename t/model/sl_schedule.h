@@ -98,8 +98,9 @@ struct Round {
 /* Makes a round: its requests, and what the model says to them. */
 class Planner {
   public:
-    Planner(const Mix &mix, const Store &store, int first_key, uint64_t seed)
-        : mix_(mix), store_(store), random_(seed),
+    Planner(const Mix &mix, const Store &store, int first_key,
+            const Random &random)
+        : mix_(mix), store_(store), random_(random),
           model_(store.goes_through > 0 ? goes_through() : SIZE_MAX),
           now_(1800000000 * kSecond), behind_(0), wait_(0)
     {

@@ -1,0 +1,86 @@
+/*
+ * A table of the embedded store, asked what calls of the model say, with a
+ * clock that may be behind theirs.
+ */
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "sl_model.h"
+#include "sl_queries.h"
+#include "sl_schedule.h"
+#include "store/pure/sl_memory_table.h"
+
+namespace sl_model {
+
+/* How the table may differ from the model. */
+constexpr Store kMemory{true, 0, 0};
+
+class AskedTable {
+  public:
+    explicit AskedTable(sl::MemoryTable table) : table_(table) {}
+
+    sl::MemoryTable &table() { return table_; }
+
+    /* What the table says, as the script would; none if it does not know. */
+    std::vector<int64_t> answer(const Call &call, int64_t behind = 0)
+    {
+        Queries queries(call.limits);
+
+        if (call.takes_back) {
+            take_back(call, queries);
+            /* it does not say how many */
+            return {call.taken_back.at_most};
+        }
+
+        std::vector<sl::LimitState> states(queries.size());
+        std::vector<int64_t> numbers;
+        sl::Decided decided = sl::Decided::kNotYet;
+        int64_t time;
+
+        while (decided == sl::Decided::kNotYet) {
+            decided = table_.ask(queries.data(), queries.size(),
+                                 call.time - behind, states.data(), &time);
+        }
+
+        if (decided != sl::Decided::kYes) {
+            return {};
+        }
+
+        for (size_t i = 0; i < states.size(); i++) {
+            const sl::LimitState &state = states[i];
+
+            numbers.push_back(!state.admits ? 0 : state.is_counted ? 2 : 1);
+            numbers.push_back(state.used);
+            numbers.push_back(state.wait_us);
+            places_[{call.id, call.limits[i].key}] = state.place;
+        }
+
+        numbers.push_back(time);
+        return numbers;
+    }
+
+  private:
+    sl::MemoryTable table_;
+
+    /* Where each request was counted, by its id and key. */
+    std::map<std::pair<uint64_t, int>, uint64_t> places_;
+
+    void take_back(const Call &call, const Queries &queries)
+    {
+        std::vector<sl::LimitQuery> limits(queries.data(),
+                                           queries.data() + queries.size());
+
+        for (size_t i = 0; i < limits.size(); i++) {
+            limits[i].place = places_[{call.id, call.limits[i].key}];
+        }
+
+        table_.take_back(limits.data(), limits.size(), call.then);
+    }
+};
+
+}  // namespace sl_model
