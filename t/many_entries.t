@@ -50,10 +50,12 @@ sub redis_time {
         $fill->();
         is +(get($nginx->port, $path))[0], $status, "$path: $status";
         my $before = cpu_time();
-        system "wrk -t1 -c16 -d1s 'http://127.0.0.1:${\ $nginx->port}$path' > $redis->{dir}/wrk 2>&1";
+        my $checks = 0;
+        for (my $end = time + 60; $checks <= 200 && time < $end;) {
+            my $said = `wrk -t1 -c16 -d1s 'http://127.0.0.1:${\ $nginx->port}$path' 2>&1`;
+            $checks += $said =~ /(\d+) requests in/ ? $1 : die $said;
+        }
         my $us = cpu_time() - $before;
-
-        my ($checks) = do { local @ARGV = "$redis->{dir}/wrk"; join '', <> } =~ /(\d+) requests in/;
         cmp_ok $checks, '>', 200, "$checks checks";
         my $each = $us / $checks;
         $best = $each if !defined $best || $each < $best;
