@@ -8,6 +8,11 @@
 # false closes it.
 #
 #   on_connect => sub { my ($socket) = @_; ... }   instead of the usual set-up
+#
+#   my ($node, $other) = start_fake_cluster();
+#
+# are two servers that admit everybody. The first says that it has all slots, but sends
+# keys that begin with MOVED or ASK on to the other one, in that way.
 
 package SlidingLimit::FakeRedis;
 
@@ -17,9 +22,10 @@ use warnings;
 use Exporter 'import';
 use IO::Socket::INET ();
 use POSIX ();
+use SlidingLimit::Cluster ();
 use SlidingLimit::Servers qw(free_port);
 
-our @EXPORT_OK = qw(read_command start_fake_redis);
+our @EXPORT_OK = qw(read_command start_fake_cluster start_fake_redis);
 
 use constant ADMITTED => "*4\r\n:2\r\n:1\r\n:60000000\r\n:1790000000000000\r\n";
 
@@ -49,6 +55,27 @@ sub start_fake_redis {
         }
         POSIX::_exit(0);
     }
+}
+
+sub start_fake_cluster {
+    my $other = start_fake_redis(sub { my ($socket) = @_; print $socket ADMITTED });
+    my $to = '127.0.0.1:' . $other->port;
+
+    my $node = start_fake_redis(undef, on_connect => sub {
+        my ($socket) = @_;
+        my $map = '0 127.0.0.1:' . $socket->sockport . "\@1 myself,master - 0 0 1 connected 0-16383\n";
+
+        while (my ($command, @words) = read_command($socket)) {
+            my ($key, $way) = "@words" =~ /\{((MOVED|ASK)[^}]*)/;
+            print $socket $way ? "-$way " . SlidingLimit::Cluster::slot($key) . " $to\r\n"
+                : $command eq 'CLUSTER' ? '$' . length($map) . "\r\n$map\r\n"
+                : $command eq 'EVALSHA' && $words[1] eq '0' ? "*1\r\n:1790000000000000\r\n"
+                : $command eq 'EVALSHA' ? ADMITTED
+                : "+OK\r\n";
+        }
+    });
+
+    return ($node, $other);
 }
 
 sub port { $_[0]{port} }
