@@ -13,7 +13,7 @@ MODULE  := ngx_http_sliding_limit_module.so
 SOURCES := config $(wildcard src/* src/*/* src/*/*/* lua/* page/*)
 
 .DEFAULT_GOAL := module
-.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test matrix mutants repeat clean
+.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test matrix mutants repeat chaos clean
 
 module: $(BUILD)/$(MODULE) ## build the module (the default): build/ngx_http_sliding_limit_module.so
 
@@ -37,11 +37,12 @@ help: ## this list
 	@echo "  NGINX_SRC=dir  nginx sources to build against (default: those of the installed nginx)"
 	@echo "  PORT=n         where the demo listens (default: 8080)"
 	@echo "  SUITES=files   which tests to run (default: all)"
-	@echo "  SECONDS=n      how long to fuzz each target (default: 60)"
+	@echo "  SECONDS=n      how long chaos lasts, or each target is fuzzed (default: 60)"
 	@echo "  TARGETS=names  what to fuzz, as files in t/fuzz are called (default: all)"
 	@echo "  FILES=files    which files to make mutants of (default: all that t/mutants/run.py names)"
 	@echo "  SURVIVORS=1    try only those mutants again that survived the last time"
 	@echo "  TIMES=n        how often to repeat them (default: 20)"
+	@echo "  SEED=n         which faults it draws, to repeat a run (default: any, and it says which)"
 	@echo "  QUICK=1        a first impression instead of the whole benchmark (ten minutes); bench/run knows more"
 	@echo "  LANES=names    which versions to test with, as scripts/matrix names them (default: all)"
 
@@ -189,6 +190,19 @@ repeat: ## run each test twenty times, many at once, and say which of them waver
 	@$(MAKE) -s -j$(JOBS) module npm-packages $(TEST_PROGRAMS)
 	@scripts/repeat-tests "$(TIMES)" "$$(command -v nginx)" "$(abspath $(BUILD))/$(MODULE)" \
 	    "$(abspath $(BUILD))/unit" $(SUITES)
+
+# Loaded into Redis and nginx, so that their clocks can be set.
+CLOCK_SHIM := $(BUILD)/chaos_clock.so
+
+$(CLOCK_SHIM): t/chaos/clock_shim.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -W -Wall -Wextra -Werror -shared -fPIC -o $@ $<
+
+chaos: ## break Redis, network, clocks and nginx at random for SECONDS, and judge what came of it
+	@scripts/install-packages build redis chaos
+	@$(MAKE) -s module $(CLOCK_SHIM)
+	@t/chaos/run "$(abspath $(BUILD))/$(MODULE)" "$(abspath $(CLOCK_SHIM))" "$(abspath $(BUILD))/chaos" \
+	    "$(SECONDS)" "$(SEED)"
 
 bench: ## install what is missing, build, and measure beside the alternatives: build/bench/results.json
 	@scripts/install-packages build redis bench
