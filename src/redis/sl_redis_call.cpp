@@ -81,7 +81,7 @@ RedisCall::RedisCall(Kind kind, const ScriptArgs &args,
                      AnswerReceiver *receiver) noexcept
     : RedisCommand{on_reply_to_it}, ngx_queue_t(), kind_(kind),
       limits_(args.count), slot_(args.slot), may_be_joined_(false),
-      receiver_(receiver), carrier_(nullptr),
+      receiver_(receiver), carrier_(nullptr), waited_(0),
       timer_(Wakeup::calling<&RedisCall::end_time>(this, Wakeup::kNeeded)),
       is_late_(false), late_since_(0), watch_(nullptr), is_undecided_(false),
       is_retried_(false), redirects_(0)
@@ -124,7 +124,28 @@ void RedisCall::set_out(CallCarrier &carrier, ngx_msec_t timeout) noexcept
     carrier_ = &carrier;
 
     if (!timer_.is_set()) {
-        timer_.after(timeout);
+        timer_.after(timeout - ngx_min(waited_, timeout));
+    }
+}
+
+/*
+ * If the time of whoever waits is up, that of Redis may not be: a server is not
+ * blamed for a request that has spent its time elsewhere.
+ */
+void RedisCall::end_time() noexcept
+{
+    ngx_msec_t rest = std::exchange(waited_, 0);
+
+    if (rest == 0) {
+        carrier_->timed_out(*this);
+        return;
+    }
+
+    timer_.after(rest);
+
+    /* frees the call, perhaps */
+    if (AnswerReceiver *to = std::exchange(receiver_, nullptr)) {
+        to->receive(Answer::none(StoreError::kTimeout));
     }
 }
 

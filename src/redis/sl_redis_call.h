@@ -161,6 +161,10 @@ class RedisCall final : public RedisCommand,
 
     /* ---- on its way ---- */
 
+    /* Whoever waits has waited for Redis before, and has less time than Redis.
+     */
+    void set_waited(ngx_msec_t waited) noexcept { waited_ = waited; }
+
     /* Whoever waits does so from the first time it was sent. */
     void set_out(CallCarrier &carrier, ngx_msec_t timeout) noexcept;
 
@@ -236,7 +240,7 @@ class RedisCall final : public RedisCommand,
     RedisCall(Kind kind, const ScriptArgs &args,
               AnswerReceiver *receiver) noexcept;
 
-    void end_time() noexcept { carrier_->timed_out(*this); }
+    void end_time() noexcept;
 
     static void on_reply_to_it(RedisCommand *self, redisReply *reply) noexcept;
 
@@ -257,6 +261,7 @@ class RedisCall final : public RedisCommand,
 
     /* Who had it on its way last. */
     CallCarrier *carrier_;
+    ngx_msec_t waited_;
     Wakeup timer_;
     bool is_late_;
     ngx_msec_t late_since_;

@@ -142,6 +142,13 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
     answer->known = false;
     answer->error = StoreError::kDown;
 
+    auto waited = static_cast<ngx_msec_t>(query.waited_us / 1000);
+
+    if (waited >= settings_.timeout) {
+        answer->error = StoreError::kTimeout;
+        return nullptr;
+    }
+
     ScriptArgs args = args_for(query, ScriptArgs::kAsk);
     RedisChannel *channel = channel_for(args);
 
@@ -163,6 +170,7 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
     }
 
     call->set_provisional(Provisional::of(query, args));
+    call->set_waited(waited);
 
     return channel->ask(std::move(call), answer);
 }

@@ -91,6 +91,19 @@ bool AppliedLimits::have_failed(const Store &store) const noexcept
         });
 }
 
+int64_t AppliedLimits::waited_for(const Store &store) const noexcept
+{
+    int64_t waited_us = 0;
+
+    for (const AppliedLimit &applied : all()) {
+        if (applied.limit->zone->store == &store) {
+            waited_us += applied.waited_us;
+        }
+    }
+
+    return waited_us;
+}
+
 const AppliedLimit *AppliedLimits::shown() const noexcept
 {
     const AppliedLimit *shown = nullptr;

@@ -27,6 +27,9 @@ struct AppliedLimit {
     /* Index of the first limit that was asked about in the same question. */
     size_t asked_with;
 
+    /* How long the request waited for what it asked about this limit first. */
+    int64_t waited_us;
+
     /* The store has been asked, and has not answered. */
     bool has_failed;
 
@@ -81,6 +84,9 @@ class AppliedLimits {
 
     /* The store has been asked about one of them, and has not answered. */
     bool have_failed(const Store &store) const noexcept;
+
+    /* Microseconds that the request has waited for the store. */
+    int64_t waited_for(const Store &store) const noexcept;
 
     /* The limit that headers and variables show; nullptr: there is none. */
     const AppliedLimit *shown() const noexcept;

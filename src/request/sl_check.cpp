@@ -221,6 +221,11 @@ bool Check::ask_next() noexcept
     /* who has waited for a store in vain does not wait for it again */
     if (!limits_.have_failed(store)) {
         query.id = store.uses_ids() ? id() : std::string_view();
+
+        if (spent_us_ > 0) {
+            query.waited_us = limits_.waited_for(store);
+        }
+
         pending = store.ask(query, *this, &answer);
     }
 
@@ -255,7 +260,7 @@ void Check::receive(const Answer &answer) noexcept
     main_conf(r_)->recorder->checks_in_flight()--;
 
     if (was_waiting && is_to_be_divided(question_, answer)) {
-        spent_us_ += monotonic_us() - question_.asked_us;
+        note_wait(question_);
         divide(question_);
     } else {
         conclude(finish(question_, answer, true));
@@ -276,15 +281,24 @@ bool Check::take_answer() noexcept
 Outcome Check::finish(const Question &question, const Answer &answer,
                       bool has_waited) noexcept
 {
-    int64_t spent_us = monotonic_us() - question.asked_us;
-
-    spent_us_ += spent_us;
+    int64_t spent_us = note_wait(question);
 
     if (answer.known || has_waited) {
         question.store->metrics().checks.add(spent_us);
     }
 
     return interpret(r_, question, answer);
+}
+
+/* Returns how long the question took. */
+int64_t Check::note_wait(const Question &question) noexcept
+{
+    int64_t spent_us = monotonic_us() - question.asked_us;
+
+    spent_us_ += spent_us;
+    question.limits[0]->waited_us += spent_us;
+
+    return spent_us;
 }
 
 /* The last step of each call that can refuse the request. */

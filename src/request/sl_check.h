@@ -98,6 +98,7 @@ class Check final : public AnswerReceiver {
     void wait_for(PendingQuestion *pending, const Question &question) noexcept;
     Outcome finish(const Question &question, const Answer &answer,
                    bool has_waited) noexcept;
+    int64_t note_wait(const Question &question) noexcept;
     void conclude(Outcome outcome) noexcept;
     void roll_back() noexcept;
     void abandon_question() noexcept;

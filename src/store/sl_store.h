@@ -30,6 +30,10 @@ struct Query {
     /* The key that the question begins with. What is taken back of it follows
      * on the same way, so that nothing asked later overtakes it. */
     std::string_view first_key;
+
+    /* How long the request has waited for this store before: so much less is
+     * left of the store's timeout. */
+    int64_t waited_us = 0;
 };
 
 struct Answer {
