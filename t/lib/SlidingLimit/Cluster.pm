@@ -14,6 +14,7 @@
 #   manage(@arguments)        redis-cli --cluster; dies if it does not succeed
 #   add, remove($node)        a node that has no slots
 #   reshard($n, $from, $to)   so many slots, as redis-cli does it
+#   watch_closely             from now on a node that is away is soon missed by the others
 #   begin_move, move_key, end_move   of a slot, by hand
 #
 # With scattered => 1 there are no replicas, and no slot is next to another one
@@ -31,13 +32,17 @@ our @EXPORT_OK = qw(start_cluster start_cluster_node slot);
 
 use constant SLOTS => 16384;
 
+# Milliseconds after which nodes miss each other: on a busy machine none is to be taken
+# for dead that is only slow, unless a test has some that are.
+use constant { PATIENT => 60_000, WATCHFUL => 3000 };
+
 # A node that is alone so far. bind => '::1' and port => N if that is where it is to be.
 sub start_cluster_node {
     my (%with) = @_;
     my $host = $with{bind} || '127.0.0.1';
 
     return start_redis(port => $with{port}, cli_args => ['-h', $host], args => ['--bind', $host, '--cluster-enabled', 'yes',
-        '--cluster-node-timeout', 1000, '--cluster-config-file', 'nodes.conf',
+        '--cluster-node-timeout', PATIENT, '--cluster-config-file', 'nodes.conf',
         '--cluster-port', free_port(), @{ $with{args} || [] }]);
 }
 
@@ -244,6 +249,12 @@ sub reshard {
     $self->manage('reshard', address($to), '--cluster-from', id($from), '--cluster-to', id($to),
         '--cluster-slots', $slots);
     $self->settle;
+}
+
+sub watch_closely {
+    my ($self) = @_;
+
+    $_->cli('CONFIG', 'SET', 'cluster-node-timeout', WATCHFUL) for $self->alive;
 }
 
 # By hand. In between, keys can be moved with move_key(): of those that are still
