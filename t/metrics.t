@@ -244,6 +244,11 @@ END
         sliding_limit zone=zero max=0 window=600s key=\$arg_k;
         empty_gif;
     }
+    location /twice {
+        sliding_limit zone=twice max=5 window=600s key=\$arg_none if=\$arg_on;
+        sliding_limit zone=twice max=9 window=600s key=\$arg_none;
+        empty_gif;
+    }
     location /action { post_action /after; sliding_limit zone=before max=9 window=600s key=\$arg_k; empty_gif; }
     location /after { sliding_limit zone=after max=9 window=600s key=all; empty_gif; }
 END
@@ -265,6 +270,7 @@ END
         [left => ['/left?k=1'], 3, 'exempt=3'],
         [met => ['/met?k=1'], 3, 'passed=3'],
         [beside => ['/beside?k=1'], 3, 'exempt=3'],
+        [twice => ['/twice'], 3, 'exempt=3'],
         [before => ['/action?k=1'], 3, 'passed=3'],
     );
 
@@ -586,6 +592,21 @@ sub size_of_memory { my ($zones) = @_; return sub { my ($size, @more) = @_; (joi
         'those that have room are shown';
     is scalar(() = $nginx->error_log =~ /\[warn\].*no room for the metrics of zone "zb\d+", which a reload has added; a restart makes room/g),
         4, 'and the log says which have not';
+}
+
+{
+    # and more stores
+    my $stores = sub { my ($letter) = @_; return ($METRICS, http => join "\n",
+        map { "sliding_limit_redis redis://127.0.0.1:1 name=$letter$_;" } 1 .. 10) };
+    my $nginx = start_nginx($stores->('a'));
+    my ($old) = $nginx->workers;
+    $nginx->configure($stores->('b'));
+    $nginx->reload;
+    wait_until { join(' ', $nginx->workers) =~ /^\d+$/ && !grep { $_ == $old } $nginx->workers } 30, 'the new worker alone';
+    is join(' ', sort map { $_->{name} } @{ json($nginx)->{stores} }), join(' ', (map { "b$_" } 1 .. 8), 'memory'),
+        'those that have room are shown';
+    is join(' ', $nginx->error_log =~ /\[warn\].*no room for the metrics of store "(b\d+)", which a reload has added/g),
+        'b9 b10', 'and the log says which have not';
 }
 
 # ---- formats, methods, headers ----

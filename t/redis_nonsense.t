@@ -5,7 +5,7 @@ use strict;
 use warnings;
 use lib 't/lib';
 
-use SlidingLimit::FakeRedis qw(start_fake_redis);
+use SlidingLimit::FakeRedis qw(read_command start_fake_redis);
 use SlidingLimit::Servers qw(start_nginx get wait_until);
 use Socket qw(SOL_SOCKET SO_LINGER);
 use Test::More;
@@ -85,6 +85,18 @@ for (@nonsense) {
         is $nginx->bad_lines, '';
     };
 }
+
+subtest 'something else than numbers while the connection is set up' => sub {
+    my $fake = start_fake_redis(undef, on_connect => sub {
+        my ($socket) = @_;
+        print $socket "+OK\r\n" while read_command($socket);
+    });
+    my $nginx = nginx_for($fake);
+
+    is +(ask($nginx))[1], 'FAILED_OPEN', 'passes';
+    wait_until { $nginx->error_log =~ /its answers are not those of a Redis/ } 5, 'the log to say why';
+    is $nginx->bad_lines, '';
+};
 
 subtest 'a reply that nothing asked for, on an idle connection' => sub {
     my $fake = start_fake_redis(sub {

@@ -9,7 +9,7 @@ use File::Temp ();
 use SlidingLimit::Load qw(start_load summary);
 use SlidingLimit::Rights qw(rights);
 use SlidingLimit::Sentinels qw(named_reply start_fake_sentinel start_sentinels);
-use SlidingLimit::Servers qw(free_port get start_nginx start_redis wait_until);
+use SlidingLimit::Servers qw(begin_request free_port get start_nginx start_redis wait_until);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -35,6 +35,7 @@ sub nginx_for {
     location /count { sliding_limit zone=count max=5 window=600s key=$arg_k; empty_gif; }
     location /fifty { sliding_limit zone=fifty max=50 window=600s key=$arg_k; empty_gif; }
     location /load { sliding_limit zone=load max=1000000 window=600s key=$arg_k; empty_gif; }
+    location /upload { proxy_pass http://127.0.0.1:1; }
 END
 }
 
@@ -214,6 +215,10 @@ sub sentinel_url { return 'sentinel://' . join(',', map { "127.0.0.1:$_" } @_) .
         for my $main ('', 'worker_shutdown_timeout 100ms;') {
             my $nginx = nginx_for(sentinel_url($silent->port), times => 'timeout=2s connect_timeout=30s', main => $main);
             is status_of($nginx, '/count?k=early'), 'FAILED_OPEN none', 'nobody waits for it';
+            # without a request that goes on the worker would leave before its time is over
+            my $held = $main && begin_request($nginx->port,
+                "POST /upload HTTP/1.1\r\nHost: test\r\nContent-Length: 1\r\n\r\n");
+            sleep 0.2;
             my $start = time;
             is $nginx->quit, 0, 'exits cleanly';
             cmp_ok time - $start, '<', 10, 'and soon';

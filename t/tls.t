@@ -7,6 +7,7 @@ use lib 't/lib';
 
 use File::Temp ();
 use SlidingLimit::Certificates qw(new_ca);
+use SlidingLimit::FakeRedis qw(start_fake_redis);
 use SlidingLimit::Load qw(start_load summary);
 use SlidingLimit::Servers qw(begin_request free_port get module nginx_binary start_nginx start_redis
     wait_until);
@@ -214,6 +215,18 @@ for my $protocol ('TLSv1.2', 'TLSv1.3') {
 
     fails('a Redis without TLS behind rediss://', 'rediss://127.0.0.1:' . $plain->port . " $trusting",
         qr/TLS.*does it speak TLS at this port\?/);
+
+    my $talking = start_fake_redis(undef, on_connect => sub {
+        my ($socket) = @_;
+        print $socket "-ERR who are you?\r\n";
+        1 while sysread $socket, my $text, 4096;
+    });
+    fails('a server that answers in plain text', 'rediss://127.0.0.1:' . $talking->port . " $trusting",
+        qr/^TLS: .+; does it speak TLS at this port\?/);
+
+    my $closing = start_fake_redis(undef, on_connect => sub { sysread $_[0], my $hello, 65536 });
+    fails('a server that closes the connection', 'rediss://127.0.0.1:' . $closing->port . " $trusting",
+        qr/^TLS: (?:it closed the connection during the handshake|unexpected eof.*); does it speak TLS at this port\?/);
 }
 
 fails('a Redis with TLS behind redis://', "redis://$at", qr/^connection reset before the first answer; does it expect TLS/);

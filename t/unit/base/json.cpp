@@ -62,8 +62,9 @@ void nothing_is_not_json(void **)
 
 void what_is_not_closed_is_not_json(void **)
 {
-    assert_json(false, {"[", "{", "[1", "[1,", "{\"a\"", "{\"a\":", "{\"a\":1",
-                        "{\"a\":1,", "\"", "\"a", "[[1]", "{\"a\":[1}"});
+    assert_json(false,
+                {"[", "{", "[1", "[1,", "{\"a\"", "{\"a\":", "{\"a\":1",
+                 "{\"a\":1,", "\"", "\"a", "\"\\", "[[1]", "{\"a\":[1}"});
 }
 
 void what_is_too_much_is_not_json(void **)

@@ -58,6 +58,7 @@ void nonsense_is_no_danger(void **)
 {
     assert_int_equal(accepted_quality(",,;;q=,;", "text/html"), 0);
     assert_int_equal(accepted_quality("text/html;q=abc", "text/html"), 1000);
+    assert_int_equal(accepted_quality("text/html;q=0.1x", "text/html"), 1000);
     assert_int_equal(accepted_quality("text/html;q=0.99999", "text/html"), 999);
     assert_int_equal(accepted_quality("/*", "text/html"), 0);
     assert_int_equal(accepted_quality("*", "text/html"), 0);

@@ -377,6 +377,26 @@ void a_table_full_of_one_byte_is_a_table_again(void **)
     }
 }
 
+void who_has_nothing_counted_is_gone_afterwards(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 5);
+    LimitState state;
+    int64_t time;
+    uint64_t free_cells = t.table.stats().free_cells;
+
+    assert_true(t.ask(limit, kSecond, &state, &time));
+    t.take_back(limit, state, time);
+
+    t.table.leave_half_done();
+    limit.cost = 0;
+    assert_true(t.ask(limit, 2 * kSecond, &state));
+    assert_int_equal(state.used, 0);
+    assert_int_equal(t.table.stats().recoveries, 1);
+    assert_int_equal(t.table.stats().keys, 0);
+    assert_int_equal(t.table.stats().free_cells, free_cells);
+}
+
 }  // namespace
 
 int main()
@@ -393,6 +413,7 @@ int main()
         cmocka_unit_test(keys_that_cannot_be_there_are_not_believed),
         cmocka_unit_test(a_time_that_cannot_be_is_not_believed),
         cmocka_unit_test(a_table_full_of_one_byte_is_a_table_again),
+        cmocka_unit_test(who_has_nothing_counted_is_gone_afterwards),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);

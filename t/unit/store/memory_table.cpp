@@ -73,6 +73,77 @@ void those_whose_window_has_passed_go_first_and_are_no_loss(void **)
     assert_int_equal(t.table.stats().evictions, 0);
 }
 
+LimitQuery limit_for(std::string_view key, int64_t window_us)
+{
+    LimitQuery limit = limit_of(key, 3);
+
+    limit.window_us = window_us;
+
+    return limit;
+}
+
+/* Clients with a window of an hour, "other0" and so on, until there is no room
+ * for one more. */
+void fill_up(Table *t, int64_t now)
+{
+    LimitState state;
+
+    for (int i = 0; t->table.stats().free_cells >= 2; i++) {
+        std::string other = "other" + std::to_string(i);
+
+        assert_true(t->ask(limit_for(other, 3600 * kSecond), ++now, &state));
+    }
+
+    assert_int_equal(t->table.stats().evictions, 0);
+}
+
+/* What is counted of a client, without counting one more. */
+int64_t used_by(Table *t, LimitQuery limit, int64_t now)
+{
+    LimitState state;
+
+    limit.cost = 0;
+    assert_true(t->ask(limit, now, &state));
+
+    return state.used;
+}
+
+void whose_window_has_passed_goes_before_those_with_longer_windows(void **)
+{
+    Table t;
+    LimitState state;
+    int64_t now = kSecond;
+
+    assert_true(t.ask(limit_for("short", kSecond), now, &state));
+    fill_up(&t, now);
+    now += 10 * kSecond;
+
+    assert_true(t.ask(limit_for("new", 3600 * kSecond), now, &state));
+    assert_int_equal(t.table.stats().evictions, 0);
+    assert_int_equal(used_by(&t, limit_for("other0", 3600 * kSecond), now), 1);
+}
+
+void who_was_seen_longest_ago_goes_first_whatever_the_windows(void **)
+{
+    for (int64_t window : {60 * kSecond, 86400 * kSecond}) {
+        Table t;
+        LimitState state;
+        int64_t now = kSecond;
+        LimitQuery oldest = limit_for("oldest", window);
+
+        assert_true(t.ask(oldest, now, &state));
+        now += 10 * kSecond;
+        fill_up(&t, now);
+        now += 10 * kSecond;
+
+        assert_true(t.ask(limit_for("new", 3600 * kSecond), now, &state));
+        assert_int_equal(t.table.stats().evictions, 1);
+        assert_int_equal(used_by(&t, oldest, now), 0);
+        assert_int_equal(used_by(&t, limit_for("other0", 3600 * kSecond), now),
+                         1);
+    }
+}
+
 void a_client_that_takes_all_memory_has_no_answer(void **)
 {
     Table t;
@@ -217,6 +288,10 @@ int main()
             who_keeps_coming_is_not_driven_out_by_those_who_come_once),
         cmocka_unit_test(
             those_whose_window_has_passed_go_first_and_are_no_loss),
+        cmocka_unit_test(
+            whose_window_has_passed_goes_before_those_with_longer_windows),
+        cmocka_unit_test(
+            who_was_seen_longest_ago_goes_first_whatever_the_windows),
         cmocka_unit_test(a_client_that_takes_all_memory_has_no_answer),
         cmocka_unit_test(
             if_the_clock_steps_back_nobody_waits_longer_than_a_window),
