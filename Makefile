@@ -13,7 +13,11 @@ MODULE  := ngx_http_sliding_limit_module.so
 SOURCES := config $(wildcard src/* src/*/* src/*/*/* lua/* page/*)
 
 .DEFAULT_GOAL := module
-.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test matrix mutants repeat chaos clean
+.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test matrix mutants repeat chaos coverage clean
+
+# Further flags for the compiler, with which the module and its parts in the unit tests note which
+# of their lines are reached: see scripts/coverage.
+export COVERAGE
 
 module: $(BUILD)/$(MODULE) ## build the module (the default): build/ngx_http_sliding_limit_module.so
 
@@ -59,7 +63,7 @@ PURE_SOURCES := $(filter %.cpp,$(PURE))
 
 UNIT_TESTS := $(patsubst t/unit/%.cpp,$(BUILD)/unit/%,$(wildcard t/unit/*/*.cpp))
 UNIT_FLAGS := -std=c++17 -O1 -g -W -Wall -Wextra -Werror -fsanitize=address,undefined \
-              -fno-sanitize-recover=all -Isrc -It/unit
+              -fno-sanitize-recover=all -Isrc -It/unit $(COVERAGE)
 
 $(BUILD)/unit/src/%.o: src/%.cpp $(PURE)
 	@mkdir -p $(@D)
@@ -219,6 +223,11 @@ matrix: ## the same tests with other versions of nginx, hiredis and Redis, and w
 	@scripts/install-packages matrix
 	@$(MAKE) -s npm-packages
 	@scripts/matrix "$(BUILD)" "$(LANES)" $(SUITES)
+
+coverage: ## which lines of the module the tests reach: build/coverage/unreached.txt
+	@scripts/install-packages build redis test demo $(BROWSER) matrix coverage
+	@$(MAKE) -s npm-packages
+	@scripts/coverage "$(BUILD)" $(SUITES)
 
 build-test: ## every way to build the module, with a plain nginx tree
 	@scripts/install-packages build sanitize
