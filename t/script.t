@@ -684,6 +684,35 @@ subtest 'those that are no ordinary ones keep the others from nothing' => sub {
     like ask_short($T, $W, 9, 'a string' => 'b'), qr/^error: WRONGTYPE/, 'alone it gets to know why';
 };
 
+subtest 'nor is anything counted where another limit has to be asked about in the longer form' => sub {
+    ask_as('heavy', $T, ['heavy limit', $W, 9, cost => 4]);
+    my $answer = redis('EVALSHA', $steered_sha, 6, 'first a', 'heavy limit', 'heavy limit', 'first b',
+        'first c', 'second c', '/2', $W, 9, $W, 9, 'a', 'b', 'c', sprintf '%d:0', $T / 1000000);
+    is_deeply [ unpack 'q<*', $answer ],
+        [(-1, 0, 0) x 4, 2, 1, $W, 2, 1, $W, $T], 'whichever of them it is';
+    is redis('EXISTS', 'first a', 'first b'), 0;
+    is_deeply entries('second c'), { c => $T };
+};
+
+subtest 'ordinary requests take the short way, whatever else has happened' => sub {
+    my $is_short = sub {
+        my ($now, $id) = @_;
+        return !ref redis('EVALSHA', $steered_sha, 1, 'way', '/1', $W, 3, $id,
+            sprintf '%d:%d', $now / 1000000, $now % 1000000);
+    };
+
+    ok $is_short->($T, 'a'), 'the first';
+    ok $is_short->($T, 'b'), 'another of the same microsecond';
+    ok $is_short->($T + 1, 'c'), 'the last that is admitted';
+    ok $is_short->($T + 1, 'd'), 'one that is refused';
+    ok $is_short->($T + $W, 'e'), 'one that comes when others leave';
+    ok $is_short->($T + $W - 1, 'f'), 'one that is admitted though the clock has stepped back';
+    ok !$is_short->($T + $W - 1, 'g'), 'but not one that is refused then';
+    is entries('way')->{e}, $T + $W - 1, 'as what is from the future has to be moved';
+    ok $is_short->($T + $W - 1, 'h'), 'which is done once';
+    ok !$is_short->($T - 1, 'i'), 'nor one that comes before all that is counted';
+};
+
 subtest 'every key has a time to live, never shorter than what is in it' => sub {
     for my $window (100_000, 1_500_000, 60 * $S, 31 * 86400 * $S) {
         for my $with ([], [cost => 2], [buckets => 10]) {
