@@ -11,8 +11,8 @@ FAILED = re.compile(rb'^\s*(?:not ok|Bail out!)')
 
 
 def run(command, cwd=None, env=None, seconds=None, cpu_seconds=None):
-    """True if it ends well. A test that hangs has failed, too: after so many seconds, or, where
-    what else the machine does should not matter, after so many of its own."""
+    """True if it ends well. A test that hangs has failed, too: if it or something that it has
+    started works for so long, whatever else the machine does, or after so many seconds."""
 
     def limit():
         if cpu_seconds:
