@@ -105,6 +105,21 @@ void a_refusal_is_known_of_the_very_same_request_only(void **)
     }
 }
 
+void zones_may_have_the_longest_names(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 5);
+    const std::string zone(64, 'z');
+    const std::string other = std::string(63, 'z') + "y";
+
+    limit.zone = zone;
+    t.remember(limit, 10 * kSecond, kSecond);
+    assert_true(t.knows(limit, 2 * kSecond));
+
+    limit.zone = other;
+    assert_false(t.knows(limit, 2 * kSecond));
+}
+
 void refusals_of_several_requests_are_known_each(void **)
 {
     Table t;
@@ -544,6 +559,7 @@ int main()
         cmocka_unit_test(a_refusal_is_known_until_the_moment_that_was_named),
         cmocka_unit_test(what_is_used_is_what_was_used_then),
         cmocka_unit_test(a_refusal_is_known_of_the_very_same_request_only),
+        cmocka_unit_test(zones_may_have_the_longest_names),
         cmocka_unit_test(refusals_of_several_requests_are_known_each),
         cmocka_unit_test(
             a_wait_is_counted_from_the_question_not_from_the_answer),
