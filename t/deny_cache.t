@@ -229,7 +229,8 @@ END
     is summary(@answers), '429:32000', 'all are refused';
     cmp_ok $calls, '<=', 1.25 * $keys * ($seconds + 1), sprintf '%d script calls in %.1f s', $calls, $seconds;
     cmp_ok $calls, '<', @answers / 2, 'by far fewer than requests';
-    cmp_ok $calls, '>', $keys, 'but it is asked now and then';
+    # several of them may be one call
+    cmp_ok scalar(grep { $_->{store} eq 'redis' } @answers), '>=', $keys, 'but it is asked about each';
     is $nginx->bad_lines, '';
 };
 
