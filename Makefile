@@ -225,7 +225,7 @@ matrix: ## the same tests with other versions of nginx, hiredis and Redis, and w
 	@scripts/matrix "$(BUILD)" "$(LANES)" $(SUITES)
 
 coverage: ## which lines of the module the tests reach: build/coverage/unreached.txt
-	@scripts/install-packages build redis test demo $(BROWSER) matrix coverage
+	@scripts/install-packages build redis test demo $(BROWSER) sanitize matrix coverage
 	@$(MAKE) -s npm-packages
 	@scripts/coverage "$(BUILD)" $(SUITES)
 
