@@ -47,7 +47,7 @@ inline std::vector<Mix> mixes()
     std::vector<Mix> list;
     Mix mix;
 
-    mix = Mix{"a log is exact", 276};
+    mix = Mix{"a log is exact", 252};
     mix.logs = true;
     list.push_back(mix);
 
@@ -129,7 +129,7 @@ inline std::vector<Mix> mixes()
     mix.requests = 6000;
     list.push_back(mix);
 
-    mix = Mix{"a long log of costs never names a wait too long", 8};
+    mix = Mix{"a long log of costs never names a wait too long", 16};
     mix.logs = mix.costs = true;
     mix.keys = 1;
     mix.max = 8000;
@@ -138,7 +138,7 @@ inline std::vector<Mix> mixes()
     list.push_back(mix);
 
     mix.title = "nor do several at a time, with max varying";
-    mix.share = 6;
+    mix.share = 14;
     mix.tiers = true;
     mix.keys = mix.limits = 2;
     mix.max = 2000;
@@ -146,7 +146,7 @@ inline std::vector<Mix> mixes()
     list.push_back(mix);
 
     mix.keys = mix.limits = 1;
-    mix.share = 8;
+    mix.share = 16;
     mix.tiers = false;
     mix.title = "also when the clock steps back, and requests are taken back";
     mix.steps_back = mix.take_backs = true;

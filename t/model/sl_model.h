@@ -161,10 +161,12 @@ class Model {
     size_t touched() const { return touched_; }
 
   private:
+    static constexpr uint64_t kNobody = 0;
+
     struct Entry {
         int64_t time;
         int64_t cost;
-        uint64_t id;
+        uint64_t id; /* kNobody: whose it is is not known any more */
         bool was_refused;
     };
 
@@ -219,7 +221,7 @@ class Model {
             return;
         }
 
-        bool are_one = limit.buckets == 0 && entries.size() > tells_apart_
+        bool are_one = limit.buckets == 0 && told_apart(entries) > tells_apart_
                        && entries.front().time > now;
 
         for (Entry &entry : entries) {
@@ -231,8 +233,19 @@ class Model {
             }
 
             entry.time = std::min(entry.time, now);
-            entry.id = are_one ? 0 : entry.id;
+            entry.id = are_one ? kNobody : entry.id;
         }
+    }
+
+    /* Those of which nobody knows any more whose they are, are one. */
+    static size_t told_apart(const Entries &entries)
+    {
+        auto known = std::count_if(
+            entries.begin(), entries.end(),
+            [](const Entry &entry) { return entry.id != kNobody; });
+        auto count = static_cast<size_t>(known);
+
+        return count < entries.size() ? count + 1 : count;
     }
 
     int64_t used(const Limit &limit)
