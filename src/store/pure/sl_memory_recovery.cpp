@@ -169,6 +169,15 @@ bool recover_chain(Cells cells, KeyCell *key)
             break;
         }
 
+        /* all of it was taken back: it was being removed */
+        if (!is_first && block.counts_nothing()) {
+            next = block.next;
+            cells.block(key->last_block).next = next;
+            in_this_order();
+            block.tag = CellTag::kFree;
+            continue;
+        }
+
         block.tag = block.tag == CellTag::kOnes ? CellTag::kReachedOnes
                                                 : CellTag::kReachedWeighted;
         block.earlier = key->last_block;
