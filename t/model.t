@@ -45,6 +45,8 @@ sub run {
 
 subtest 'the embedded store' => sub { run('memory_table') };
 
+subtest 'processes that are killed while they count' => sub { run('memory_kills') };
+
 subtest 'remembered refusals' => sub { run('deny_cache') };
 
 subtest 'the Lua script in a real Redis' => sub {
