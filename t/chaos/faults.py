@@ -136,6 +136,7 @@ def sentinel_failover(world, dice):
     is_told = dice.random() < 0.7
     asked = dice.randrange(3)
     topology = world.topology
+    topology.wait_until_whole()
     begin = journal.now()
     old = topology.primaries()[0]
     topology.sentinels[asked].insist("SENTINEL", "FAILOVER", topology.primary_name, seconds=40)
@@ -150,10 +151,15 @@ def sentinel_failover(world, dice):
 def primary_lost(world, dice):
     """The Sentinels find out by themselves."""
     topology = world.topology
+    topology.wait_until_whole()
     begin = journal.now()
     old = topology.primaries()[0]
     old.kill()
-    new = topology.wait_for_election(old)
+    try:
+        new = topology.wait_for_election(old)
+    except TimeoutError:
+        old.start()
+        raise
     yield
 
     def come_back():

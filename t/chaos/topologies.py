@@ -149,6 +149,20 @@ class Sentinels(Topology):
         return sum(server.nginx_clients() for server in self.servers
                    if server is not primary and server.is_running())
 
+    def wait_until_whole(self):
+        """Until every Sentinel knows two replicas that could take over; they elect nobody before."""
+        def is_whole():
+            try:
+                return all(self._good_replicas(sentinel) == 2 for sentinel in self.sentinels)
+            except (OSError, RedisError):
+                return False
+        wait_until(is_whole, 60, "replicas that could take over")
+
+    def _good_replicas(self, sentinel):
+        states = [dict(zip(words[::2], words[1::2]))
+                  for words in sentinel.call("SENTINEL", "REPLICAS", self.primary_name)]
+        return sum(state["flags"] == "slave" and state["master-link-status"] == "ok" for state in states)
+
     def wait_for_election(self, old):
         """Until all Sentinels name another primary that says so itself; returns it."""
         def is_elected():
