@@ -206,6 +206,10 @@ subtest 'refused requests count by rule d' => sub {
     is_deeply ask($T + $W, [@limit]), [2, 2, 10 * $S], 'the refused one still counts';
     is_deeply ask($T + $W, [@limit]), [0, 3, $W], 'who keeps on stays locked out';
 
+    my @mixed = ('denied first', $W, 3, rule => 'd');
+    ask($T + $_ * $S, [@mixed]) for 0 .. 2;
+    is_deeply ask($T + 3 * $S, [@mixed, cost => 2]), [0, 5, $W], 'also the first one that costs more';
+
     my @both = (['has room', $W, 5, rule => 'd'], ['full', $W, 1]);
     ask($T, $both[1]);
     is_deeply ask($T, @both), [1, 0, 0, 0, 1, $W], 'but not those that another limit refuses';
@@ -455,9 +459,12 @@ subtest 'who is refused after a step of the clock is refused for one window' => 
         my @limit = ("hour $kind", $W, 4, @$with);
         my $stays = $kind eq 'buckets' ? 70 * $S : $W;
         ask($T, [@limit]) for 1 .. 4;
+        redis('PEXPIRE', "hour $kind", 1000);
         my $wait = ask($T - $H, [@limit])->[2];
         cmp_ok $wait, '<=', $stays, "$kind: a wait of $wait us";
-        cmp_ok redis('PTTL', "hour $kind"), '>=', $wait / 1000, 'as long as the set lives';
+        my $ttl = redis('PTTL', "hour $kind");
+        cmp_ok $ttl, '>=', $wait / 1000, 'as long as the set lives';
+        cmp_ok $ttl, '<=', 2 * $W / 1000 + 1000, 'which is not much longer';
         is ask($T - $H + $wait - 1, [@limit])->[0], 0, 'up to its end';
         is ask($T - $H + $wait, [@limit])->[0], 2, 'and not longer';
     }
@@ -539,6 +546,10 @@ subtest 'a call removes a part of very many that leave, and counts exactly' => s
 
     is_deeply [ ask_short($T + 3 * $W, $W, 9, many => 'x') ], [ [2, 1, $W] ], 'all of them leave at once';
     is_deeply entries('many'), { x => $T + 3 * $W };
+
+    fill('but one', $T, 2000, '');
+    is_deeply [ ask_short($T + $W + 1024, $W, 2000, 'but one' => 'x') ], [ [2, 976, 1] ],
+        'nor does one count that could not be removed';
 };
 
 subtest 'of very many with costs, bounds decide while they are added up' => sub {
@@ -573,6 +584,21 @@ subtest 'of very many with costs, bounds decide while they are added up' => sub 
     cmp_ok $calls, '<', 5000 / 128, "after $calls calls, each of which removes some";
     is redis('ZCARD', 'bounds'), 1002;
 
+    fill('one unsure', $T, 1000, '');
+    redis('ZREM', 'one unsure', 'one unsure500');
+    redis('ZADD', 'one unsure', $T + 500, 'x*2', $now, 'y', 0, '+1');
+    is_deeply ask($now, ['one unsure', $W, 2]), [-1, 0, 0], 'be it between them by 1';
+    ($calls, $answer) = ask_until_decided($now, ['one unsure', $W, 2]);
+    is_deeply $answer, [2, 2, $W];
+
+    fill('last one', $T, 1000, '*3');
+    redis('ZADD', 'last one', $now, 'x*3', 0, '+2002');
+    is ask($now, ['last one', $W, 5, cost => 3])->[0], 0, 'or be there a single one that is left';
+
+    redis('ZADD', 'few expire', $T, 'a*3', (map { ($now + $_, "b$_*3") } 1 .. 100), 0, '+202');
+    is_deeply ask($now + 100, ['few expire', $W, 300, cost => 30]), [0, 300, $W - 90],
+        'after a few that leave nothing is unsure';
+
     fill('all costs', $T, 5000, '*3');
     redis('ZADD', 'all costs', 0, '+10000');
     is_deeply ask($T + $W + 4999, ['all costs', $W, 9]), [2, 1, $W], 'if all have left that takes one';
@@ -604,8 +630,33 @@ subtest 'what one limit has to remove keeps no other from being decided' => sub 
     }
 
     redis('ZADD', 'one of many', $T, 'a', map { ($now, "b$_") } 1 .. 2000);
-    is_deeply [ map { $_->[0] } ask_short($now, $W, 9000, removes => 'x', 'one of many' => 'y') ], [-1, 2],
+    is_deeply [ ask_short($now, $W, 9000, removes => 'x', 'one of many' => 'y') ], [[-1, 0, 0], [2, 2001, $W]],
         'also of several at once';
+};
+
+subtest 'every limit has its share of what a call does, and what others have left' => sub {
+    my @keys = ('share a', 'share b');
+    for my $key (@keys) {
+        fill($key, $T, 2000, '*3');
+        redis('ZADD', $key, 0, '+4000');
+    }
+    ask($T + $W + 999, map { [$_, $W, 9000, cost => 0] } @keys);
+    is_deeply [ map { 2001 - redis('ZCARD', $_) } @keys ], [62, 93], 'of what is added up';
+
+    redis('DEL', @keys);
+    fill($_, $T, 2000, '') for @keys;
+    is ask($T + 999, map { [$_, $W, 2000] } @keys)->[0], -1;
+    is_deeply [ map { 1000 - redis('ZCOUNT', $_, '(' . ($T + 999), '+inf') } @keys ], [124, 124],
+        'of what is from the future';
+
+    redis('DEL', @keys);
+    @keys = map { "share $_" } 1 .. 16;
+    fill($_, $T, 500, '') for @keys;
+    my @answers = ask_short($T + $W + 399, $W, 500, map { $_ => 'x' } @keys);
+    is_deeply $answers[0], [2, 101, 1], 'the first removes all that has left';
+    is $answers[$_][0], -1, 'others none that is still counted' for 1 .. 15;
+    is_deeply [ ask_short($T + $W + 399, $W, 500, $_ => 'y') ], [[2, 101, 1]], 'as they get to know alone'
+        for @keys[1 .. 15];
 };
 
 subtest 'so it is of very many from the future' => sub {
@@ -619,7 +670,17 @@ subtest 'so it is of very many from the future' => sub {
     redis('ZADD', 'all ahead', 0, '+4000');
     is_deeply ask($T - $H, ['all ahead', $W, 6000]), [0, 6000, $W], 'if all are, that takes one';
     is_deeply entries('all ahead'), { $T - $H . '*6000' => $T - $H, '+5999' => 0 }, 'they become one entry';
+    is_deeply ask($T - $H + 1, ['all ahead', $W, 6000, cost => 2]), [0, 6000, $W - 1], 'for which others wait';
     is_deeply ask($T - $H + $W, ['all ahead', $W, 9]), [2, 1, $W], 'which leaves as all of them do';
+
+    fill('all ones', $T, 2000, '');
+    is_deeply ask($T - $H, ['all ones', $W, 2000, cost => 2]), [0, 2000, $W], 'also those that cost 1';
+
+    fill('torn', $T, 1000, '*3');
+    redis('ZADD', 'torn', 0, '+2600', map { ($T + 2 * $W + $_, "ahead$_*3") } 1 .. 300);
+    is_deeply ask($T + $W + 999, ['torn', $W, 3]), [-1, 0, 0], 'but not before it is known what they cost';
+    ($calls, $answer) = ask_until_decided($T + $W + 999, ['torn', $W, 3]);
+    is_deeply $answer, [0, 900, $W];
 };
 
 subtest 'an ordinary request may be asked about in a shorter form' => sub {
@@ -711,6 +772,10 @@ subtest 'ordinary requests take the short way, whatever else has happened' => su
     is entries('way')->{e}, $T + $W - 1, 'as what is from the future has to be moved';
     ok $is_short->($T + $W - 1, 'h'), 'which is done once';
     ok !$is_short->($T - 1, 'i'), 'nor one that comes before all that is counted';
+
+    redis('DEL', 'way');
+    fill('way', $T, 2000, '');
+    ok $is_short->($T + 2 * $W, 'j'), 'one that comes when very many have left';
 };
 
 subtest 'every key has a time to live, never shorter than what is in it' => sub {
