@@ -185,7 +185,7 @@ fuzz: ## give made-up bytes to all that reads foreign ones
 mutants: ## change the code that counts and decides, bit by bit: does a test notice? (an hour)
 	@scripts/install-packages build redis test mutants
 	@$(MAKE) -s $(BUILD)/model/redis_script
-	@nice python3 t/mutants/run.py "$(BUILD)" $(if $(SURVIVORS),--survivors) $(FILES)
+	@nice python3 t/mutants/run.py "$(BUILD)" "$(JOBS)" $(if $(SURVIVORS),--survivors) $(FILES)
 
 TIMES ?= 20
 

@@ -18,10 +18,12 @@ def run(command, cwd=None, env=None, seconds=None, cpu_seconds=None):
         if cpu_seconds:
             resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # to be stopped as a whole; in a session of its own it would no longer be nice to others
+        os.setpgid(0, 0)
 
     process = subprocess.Popen(
         command, cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=limit)
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=limit)
 
     def stop(number=signal.SIGTERM):
         if process.poll() is None:

@@ -1,4 +1,4 @@
-"""run.py BUILD [--survivors] [FILE...]: do the tests notice if the code is changed?
+"""run.py BUILD JOBS [--survivors] [FILE...]: do the tests notice if the code is changed?
 
 One small change after the other is made to the script, to the embedded store's table and to
 what decides about requests (see operators.py), and the tests that are about that code are run:
@@ -30,7 +30,6 @@ FILES = ['lua/sliding_window.lua'] + sorted(
         'src/redis/pure/sl_redis_error.*', 'src/redis/pure/sl_key.*')
     for file in glob(pattern))
 
-JOBS = 2
 COLUMNS = ('unit', 'model', 'suite', 'same code', 'survived')
 
 
@@ -63,9 +62,9 @@ def is_lua(file):
     return file.endswith('.lua')
 
 
-def try_all(mutants, build, results):
+def try_all(mutants, build, jobs, results):
     directories = threading.local()
-    languages = {language: language(build, JOBS, files) for language, files in (
+    languages = {language: language(build, jobs, files) for language, files in (
         (Lua, [file for file, list_ in mutants.items() if list_ and is_lua(file)]),
         (Cxx, [file for file, list_ in mutants.items() if list_ and not is_lua(file)])) if files}
 
@@ -79,7 +78,7 @@ def try_all(mutants, build, results):
         if result == 'survived':
             print(f'{mutant.file}:{mutant.line}\n- {mutant.before}\n+ {mutant.after}', flush=True)
 
-    with ThreadPoolExecutor(JOBS) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         for _ in pool.map(try_out, [mutant for list_ in mutants.values() for mutant in list_]):
             pass
 
@@ -101,7 +100,7 @@ def print_table(mutants, results):
 def main():
     build = os.path.join(sys.argv[1], 'mutants')
     only_survivors = '--survivors' in sys.argv
-    files = [word for word in sys.argv[2:] if word != '--survivors'] or FILES
+    files = [word for word in sys.argv[3:] if word != '--survivors'] or FILES
 
     os.makedirs(build, exist_ok=True)
     mutants = {}
@@ -113,7 +112,7 @@ def main():
     again = {file: [mutant for mutant in list_
                     if not only_survivors or results.of.get(mutant.name, 'survived') == 'survived']
              for file, list_ in mutants.items()}
-    try_all(again, build, results)
+    try_all(again, build, int(sys.argv[2]), results)
     results = {mutant.name: results.of[mutant.name] for list_ in mutants.values() for mutant in list_}
     print_table(mutants, results)
 
