@@ -277,6 +277,61 @@ void counts_outlive_another_window_of_buckets_of_the_same_width(void **)
     assert_int_equal(state.used, 1);
 }
 
+/* Arrays that end where the last limit does: sanitizers notice whoever looks
+ * behind it. */
+void a_request_may_have_as_many_limits_as_there_can_be(void **)
+{
+    Table t;
+    std::vector<std::string> zones;
+    std::vector<LimitQuery> limits(sl::kMaxLimits, limit_of("client", 3));
+    std::vector<LimitState> states(sl::kMaxLimits);
+    int64_t time;
+
+    for (size_t i = 0; i < limits.size(); i++) {
+        zones.push_back("zone" + std::to_string(i));
+        limits[i].counts_refused = i % 2 == 0;
+    }
+
+    for (size_t i = 0; i < limits.size(); i++) {
+        limits[i].zone = zones[i];
+    }
+
+    for (int64_t used = 1; used <= 3; used++) {
+        assert_true(t.table.ask(limits.data(), limits.size(), used * kSecond,
+                                states.data(), &time)
+                    == sl::Decided::kYes);
+
+        for (const LimitState &state : states) {
+            assert_true(state.is_counted);
+            assert_int_equal(state.used, used);
+        }
+    }
+
+    for (size_t i = 0; i < limits.size(); i++) {
+        limits[i].place = states[i].place;
+    }
+
+    t.table.take_back(limits.data(), limits.size(), time);
+
+    for (const LimitQuery &limit : limits) {
+        assert_int_equal(used_by(&t, limit, 4 * kSecond), 2);
+    }
+}
+
+void only_what_is_counted_has_a_place(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 1);
+    LimitState state;
+
+    assert_true(t.ask(limit, kSecond, &state));
+    assert_true(state.place != sl::kNoPlace);
+
+    assert_true(t.ask(limit, kSecond, &state));
+    assert_false(state.admits);
+    assert_true(state.place == sl::kNoPlace);
+}
+
 }  // namespace
 
 int main()
@@ -300,6 +355,8 @@ int main()
             no_two_zones_clients_or_widths_of_buckets_are_mixed_up),
         cmocka_unit_test(
             counts_outlive_another_window_of_buckets_of_the_same_width),
+        cmocka_unit_test(a_request_may_have_as_many_limits_as_there_can_be),
+        cmocka_unit_test(only_what_is_counted_has_a_place),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);
