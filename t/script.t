@@ -232,8 +232,14 @@ subtest 'refused requests are forgotten where they make no difference' => sub {
         'none of them is there when it has left the window';
 
     my @one = ('crowd for one', $W, 1, rule => 'd');
-    my @wrong = grep { ask($T + $_ * 400_000, [@one])->[2] != $W } 0 .. 500;
+    my @wrong = grep { ask($T + $_ * 400_001, [@one])->[2] != $W } 0 .. 500;
     is_deeply \@wrong, [], 'the wait is always until the last of them has left';
+
+    # of 200 refused ones before it, when the time picks the last 32
+    fill('last of a crowd', $T, 200, '!');
+    my $then = $T + 200;
+    $then++ until $then % (200 - 31) == 200 - 32;
+    is_deeply ask($then, ['last of a crowd', $W, 1, rule => 'd']), [0, 201 - 32, $W], 'the newest that matter stay';
 
     ask($T, ['heavy crowd', $W, 4, cost => 3, rule => 'd']) for 1 .. 1000;
     cmp_ok redis('ZCARD', 'heavy crowd'), '<=', 3 * 4 + 256, 'also if they cost more';
@@ -411,6 +417,10 @@ subtest 'another window or number of buckets leaves no count behind for ever' =>
     is_deeply ask($T + 10 * $W + 10 * $S, ['resized', 10 * $W, 9, buckets => 6, cost => 0]), [1, 1, 90 * $S],
         'a window later only what was counted in the larger ones is there';
 
+    ask($T, ['wider', $W, 10, buckets => 6, cost => 5]);
+    is_deeply ask($T, ['wider', 90 * $S, 10, buckets => 6, cost => 7]), [0, 5, 90 * $S],
+        'for a wait theirs is the last of the larger ones that has ended by then';
+
     ask($T, ['shrunk', 10 * $W, 9, buckets => 6]) for 1 .. 2;
     is ask($T + 1, ['shrunk', $W, 9, buckets => 6])->[1], 3, 'smaller ones, too';
     is ask($T + 10 * $W + 100 * $S, ['shrunk', $W, 9, buckets => 6, cost => 0])->[1], 0;
@@ -570,6 +580,10 @@ subtest 'of very many with costs, bounds decide while they are added up' => sub 
     is_deeply ask($now, ['bounds', $W, 1, cost => 0]), [1, $at_most + 3, 1], 'another call finds less';
 
     $fill->('bounds');
+    is_deeply ask($now, ['bounds', $W, 3, cost => 3]), [0, 1000 + 10_000 - 2 * 128, 96],
+        'a wait is that of as many as can be read besides';
+
+    $fill->('bounds');
     # each of the newest 32 is known to cost 3
     my $at_least = 1000 + 2 * 32;
     my $refused = ask($now, ['bounds', $W, $at_least + 2, cost => 3]);
@@ -603,6 +617,14 @@ subtest 'of very many with costs, bounds decide while they are added up' => sub 
     redis('ZADD', 'all costs', 0, '+10000');
     is_deeply ask($T + $W + 4999, ['all costs', $W, 9]), [2, 1, $W], 'if all have left that takes one';
     is redis('ZCARD', 'all costs'), 1;
+};
+
+subtest 'past so many with costs a wait is too early' => sub {
+    fill('far', $T, 1000, '*3');
+    redis('ZADD', 'far', 0, '+2000');
+    my $now = $T + 1000;
+    is_deeply ask($now, ['far', $W, 3000, cost => 3 * 256]), [0, 3000, $W - 1000 + 255], 'which is exact up to there';
+    is_deeply ask($now, ['far', $W, 3000, cost => 3 * 256 + 1]), [0, 3000, $W - 1000 + 255];
 };
 
 subtest 'a log that never held more than max is always decided at once' => sub {
@@ -913,6 +935,7 @@ subtest 'however many entries there are, a call touches few of them' => sub {
         'one that is refused' => $asked->($T + $many, ['t', $W, 10]),
         'a part has expired' => $asked->($now, ['t', $W, 2 * $many]),
         'a part of several' => $touched->($T + $W + 2500, 16, map({ $filled->("t$_", '', 5000) } 1 .. 16), '/1', $W, $many, 1 .. 16),
+        'a part of several shorter ones' => $touched->($T + $W + 399, 16, map({ $filled->("t$_", '', 500) } 1 .. 16), '/1', $W, $many, 1 .. 16),
         'all has expired' => $asked->($now + $W, ['t', $W, $many]),
         'costs' => $asked->($T + $many, [$filled->('tc', '*2'), $W, 5 * $many, cost => 3]),
         'costs, refused' => $asked->($T + $many, ['tc', $W, 3000, cost => 2]),
@@ -929,6 +952,7 @@ subtest 'however many entries there are, a call touches few of them' => sub {
         'what is taken back' => $touched->($T + $many, script_args($T, 'back5', [$filled->('back', '*2'), $W, $many, cost => 2])),
     );
     cmp_ok $touched{$_}, '<', 2000, "$_: $touched{$_}" for sort keys %touched;
+    cmp_ok $asked->($T + $many, [$filled->('tc', '*2'), $W, 2 * $many, cost => 3]), '<', 50, 'a short wait takes few';
 
     my @buckets = map { ["tb$_", $W, 1000, buckets => 100] } 1 .. 16;
     $asked->($T + $_ * $W / 100, @buckets) for 0 .. 99;
