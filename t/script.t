@@ -241,6 +241,9 @@ subtest 'refused requests are forgotten where they make no difference' => sub {
     $then++ until $then % (200 - 31) == 200 - 32;
     is_deeply ask($then, ['last of a crowd', $W, 1, rule => 'd']), [0, 201 - 32, $W], 'the newest that matter stay';
 
+    fill('no crowd', $T, 205, '!');
+    is_deeply ask($T + 300, ['no crowd', $W, 200, rule => 'd']), [0, 206, $W - 300 + 6], 'nor are there many yet';
+
     ask($T, ['heavy crowd', $W, 4, cost => 3, rule => 'd']) for 1 .. 1000;
     cmp_ok redis('ZCARD', 'heavy crowd'), '<=', 3 * 4 + 256, 'also if they cost more';
     my $entries = entries('heavy crowd');
@@ -667,7 +670,12 @@ subtest 'every limit has its share of what a call does, and what others have lef
 
     redis('DEL', @keys);
     fill($_, $T, 2000, '') for @keys;
-    is ask($T + 999, map { [$_, $W, 2000] } @keys)->[0], -1;
+    is_deeply [ ask_short($T + $W + 999, $W, 2000, map { $_ => 'x' } @keys) ], [ ([-1, 0, 0]) x 2 ];
+    is_deeply [ map { 2000 - redis('ZCARD', $_) } @keys ], [496, 496], 'of what only has to be removed';
+
+    redis('DEL', @keys);
+    fill($_, $T, 2000, '') for @keys;
+    is_deeply ask($T + 999, map { [$_, $W, 2000] } @keys), [ (-1, 0, 0) x 2 ];
     is_deeply [ map { 1000 - redis('ZCOUNT', $_, '(' . ($T + 999), '+inf') } @keys ], [124, 124],
         'of what is from the future';
 
@@ -717,6 +725,7 @@ subtest 'an ordinary request may be asked about in a shorter form' => sub {
 
     ask_as('heavy', $T + $W, ['short', $W, 9, cost => 4]);
     is_deeply ask_short($T + $W, $W, 9, short => 'd'), [2, 7, 1], 'also after one that costs more than 1';
+    is entries('short')->{d}, $T + $W, 'counted as itself';
     is_deeply ask_short($T + 2 * $W, $W, 9, short => 'e'), [2, 1, $W], 'until all has left';
 };
 
@@ -780,8 +789,9 @@ subtest 'nor is anything counted where another limit has to be asked about in th
 subtest 'ordinary requests take the short way, whatever else has happened' => sub {
     my $is_short = sub {
         my ($now, $id) = @_;
-        return !ref redis('EVALSHA', $steered_sha, 1, 'way', '/1', $W, 3, $id,
+        my $answer = redis('EVALSHA', $steered_sha, 1, 'way', '/1', $W, 3, $id,
             sprintf '%d:%d', $now / 1000000, $now % 1000000);
+        return length $answer == 4 * 8;
     };
 
     ok $is_short->($T, 'a'), 'the first';
@@ -798,6 +808,7 @@ subtest 'ordinary requests take the short way, whatever else has happened' => su
     redis('DEL', 'way');
     fill('way', $T, 2000, '');
     ok $is_short->($T + 2 * $W, 'j'), 'one that comes when very many have left';
+    is_deeply entries('way'), { j => $T + 2 * $W };
 };
 
 subtest 'every key has a time to live, never shorter than what is in it' => sub {
@@ -816,11 +827,25 @@ subtest 'every key has a time to live, never shorter than what is in it' => sub 
     redis('PEXPIRE', 'renewed', 1000);
     ask($T, ['renewed', $W, 5]);
     cmp_ok redis('PTTL', 'renewed'), '>', 50_000, 'what is counted renews it';
+    cmp_ok redis('PTTL', 'renewed'), '<=', 2 * $W / 1000 + 1000, 'for two windows at most';
     redis('PEXPIRE', 'renewed', 10_000);
     ask($T, ['renewed', $W, 2]);
     cmp_ok redis('PTTL', 'renewed'), '<=', 10_000, 'what is refused does not';
     ask($T, ['renewed', $W, 2, rule => 'd']);
     cmp_ok redis('PTTL', 'renewed'), '>', 50_000, 'unless it counts';
+
+    my $is_renewed = sub {
+        my ($key, $what) = @_;
+        my $ttl = redis('PTTL', $key);
+        ok $ttl >= 1.9 * $W / 1000 && $ttl <= 2 * $W / 1000 + 1000, "$what: lives $ttl ms";
+        redis('PEXPIRE', $key, 1000);
+    };
+    ask_short($T + $_, $W, 5, 'short life' => $_) for 0 .. 3;
+    $is_renewed->('short life', 'in the shorter form, with the second');
+    ask_short($T + $W, $W, 5, 'short life' => 'x');
+    $is_renewed->('short life', 'whenever one leaves');
+    ask($T + $W + 1, ['short life', $W, 5, cost => 0]);
+    $is_renewed->('short life', 'also if somebody only looks then');
 };
 
 # Redis's own clock goes with the one that is steered: keys live shorter by as much.
@@ -836,10 +861,12 @@ subtest 'a key outlives those that are younger than what is taken back' => sub {
     my @limit = ('younger', $W, 9);
     ask_as($_->[1], $T + $_->[0] * $W, [@limit]) for [0, 'a'], [0.1, 'b'];
     redis('PEXPIRE', 'younger', 1.1 * $W / 1000);
-    ask_as($_->[1], $T + $_->[0] * $W, [@limit]) for [0.9, 'c'], [0.95, 'd'];
+    ask_short($T + $_->[0] * $W, $W, 9, younger => $_->[1]) for [0.9, 'c'], [0.95, 'd'];
     take_back('a', $T, [@limit]);
     take_back('b', $T + 0.1 * $W, [@limit]);
-    cmp_ok redis('PTTL', 'younger'), '>=', 1.9 * $W / 1000, 'by as long as others may come without renewing it';
+    my $ttl = redis('PTTL', 'younger');
+    cmp_ok $ttl, '>=', 1.9 * $W / 1000, 'by as long as others may come without renewing it';
+    cmp_ok $ttl, '<=', 2 * $W / 1000 + 1000, 'and no longer';
 };
 
 subtest 'no key goes before what is in it, whatever is asked and taken back' => sub {
@@ -963,7 +990,7 @@ subtest 'whether all that the script needs may be called can be found out' => su
     my %called = map { lc($_) => 1 } $script =~ /\bp?call\('([A-Z]+)'/g;
     my @limits = (['probe', 100_000, 10], ['probe buckets', 100_000, 10, buckets => 6]);
     my $probe = sub {
-        my $answer = redis('EVAL', $script, script_args('?', 'me', @limits));
+        my $answer = redis('EVAL', $script, script_args('?', 'me', @_ ? @_ : @limits));
         return ref $answer ? join ' ', @$answer[0 .. $#$answer - 1] : $answer;
     };
 
@@ -980,7 +1007,7 @@ subtest 'whether all that the script needs may be called can be found out' => su
     like $probe->(), qr/^2 /, 'who may call ' . join(', ', sort keys %called);
     for my $command (sort keys %called) {
         redis('ACL', 'SETUSER', 'limited', "-$command");
-        like $probe->(), qr/^error: /, "without $command";
+        like $probe->($_), qr/^error: /, "$_->[0]: without $command" for @limits;
         redis('ACL', 'SETUSER', 'limited', "+$command");
         redis('AUTH', 'default', '');
         unlike redis('PTTL', $_), qr/^-1$/, 'nothing is left that stays' for 'probe', 'probe buckets';
