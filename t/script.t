@@ -178,6 +178,11 @@ subtest 'a log shows who was counted when, and what for' => sub {
 
     ask_as('e', $T + $W + 2, ['shown', $W, 10]);
     is_deeply entries('shown'), { d => $T + $W + 1, e => $T + $W + 2 }, 'and goes when it is 0';
+
+    redis('ZADD', 'shown parts', 0, '+1!5', $T, 'a*2');
+    ask_as('b', $T + 1, ['shown parts', $W, 2, rule => 'd']);
+    is_deeply entries('shown parts'), { 'a*2' => $T, 'b!536870917' => $T + 1, '+1!536870917' => 0 },
+        'what refused ones have taken of max is counted on';
 };
 
 subtest 'a request refused by one limit is charged to none' => sub {
@@ -243,6 +248,13 @@ subtest 'refused requests are forgotten where they make no difference' => sub {
 
     fill('no crowd', $T, 205, '!');
     is_deeply ask($T + 300, ['no crowd', $W, 200, rule => 'd']), [0, 206, $W - 300 + 6], 'nor are there many yet';
+
+    # 32 that do not matter any more, which the time picks, and as many others as max
+    redis('ZADD', 'first to go', 0, '+32!2000000000', (map { ($T + $_, "o$_*2!1") } 0 .. 31),
+        map { ($T + 1000 + $_, "n$_") } 0 .. 96);
+    $then++ while $then < $T + 2000 || $then % (130 - 31);
+    is_deeply ask($then, ['first to go', $W, 98, rule => 'd']), [0, 98, $T + 1000 + $W - $then],
+        'the wait is that of the oldest which stays';
 
     ask($T, ['heavy crowd', $W, 4, cost => 3, rule => 'd']) for 1 .. 1000;
     cmp_ok redis('ZCARD', 'heavy crowd'), '<=', 3 * 4 + 256, 'also if they cost more';
@@ -385,6 +397,8 @@ subtest 'a bucket leaves as a whole, never too early and less than a bucket late
     is_deeply ask($T + 70 * $S - 1, [@limit]), [0, 3, 1], 'a microsecond before: full';
     is_deeply ask($T + 70 * $S, [@limit]), [2, 2, 10 * $S], 'then: two are free';
     is_deeply entries('bucket'), { $second => 1, $T + 80 * $S => 1 };
+
+    is_deeply ask($T, ['one bucket', $W, 3, buckets => 1]), [2, 1, 2 * $W], 'so it does if there is only one';
 };
 
 subtest 'buckets wait for the bucket that makes enough room' => sub {
