@@ -166,7 +166,10 @@ class Sentinels(Topology):
     def wait_for_election(self, old):
         """Until all Sentinels name another primary that says so itself; returns it."""
         def is_elected():
-            named = self.named()
+            try:
+                named = self.named()
+            except (OSError, RedisError):
+                return False
             return named[0] is not old and len(set(named)) == 1 and self.role(named[0]) == "master"
         wait_until(is_elected, 60, "another primary")
         return self.primaries()[0]
