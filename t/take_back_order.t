@@ -184,7 +184,7 @@ sub key_on { my ($connection, $name) = @_; return (grep { slot($_) % 2 == $conne
 subtest 'a reply refuses, while others on its connection are overdue: no reply is lost by what is taken back' => sub {
     my $dir = File::Temp->newdir();
     my $node = start_slow_node("$dir");
-    my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis cluster://127.0.0.1:' . $node->port . ' connections=2 timeout=3s connect_timeout=9s;');
+    my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis cluster://127.0.0.1:' . $node->port . ' connections=2 timeout=6s connect_timeout=18s;');
     sliding_limit_deny_cache off;
     add_header X-Status $sliding_limit_status always;
     location /one { sliding_limit zone=one max=9 window=600s key=$arg_a; empty_gif; }
@@ -205,7 +205,8 @@ END
 
     my @overdue = map { $send->('/one?a=' . key_on(0, $_)) } 'y', 'z';
     wait_until { $seen->() =~ /\{y/ && $seen->() =~ /\{z/ } 30, 'questions';
-    sleep 1;
+    # so long before it is overdue, too: the worker must be stopped by then
+    sleep 3;
     my $refused = $send->("/two?a=$other&b=" . key_on(0, 'x'));
     wait_until { $seen->() =~ /\{y\d+\} again/ && $seen->() =~ /\{z\d+\} again/ } 30, 'questions to come again';
     is $answer->($_), '200 FAILED_OPEN', 'it is overdue' for @overdue;
@@ -213,7 +214,7 @@ END
     # when it goes on, what is overdue is so by more than another timeout
     kill 'STOP', $worker;
     open my $go, '>', "$dir/go" or die $!;
-    sleep 4;
+    sleep 7;
     kill 'CONT', $worker;
 
     is $answer->($refused), '429 REJECTED', 'the reply is what counts';
