@@ -182,7 +182,7 @@ fuzz: ## give made-up bytes to all that reads foreign ones
 	@$(MAKE) -s -j$(JOBS) $(TARGETS:%=$(BUILD)/fuzz/%)
 	@scripts/fuzz "$(BUILD)" "$(SECONDS)" "$(JOBS)" $(TARGETS)
 
-mutants: ## change the code that counts and decides, bit by bit: does a test notice? (an hour)
+mutants: ## change the code that counts and decides, bit by bit: does a test notice?
 	@scripts/install-packages build redis test mutants
 	@$(MAKE) -s $(BUILD)/model/redis_script
 	@nice python3 t/mutants/run.py "$(BUILD)" "$(JOBS)" $(if $(SURVIVORS),--survivors) $(FILES)
