@@ -308,7 +308,7 @@ accepted('the same store, written differently',
 accepted('the same zone with all else different',
     http => $redis . limit(),
     location => dry_limit(max => 2, key => 'other', cost => 2, fallback => 'f', if => '$arg_a',
-        count => 'denied', count_status => '5xx', phase => 'precontent'));
+        count_status => '5xx', phase => 'precontent'));
 
 # a request counts once per zone, so only a first one that may not apply leaves
 # anything to do for a second
@@ -342,6 +342,10 @@ for (['window', 'zone "z" has a window of 2000 ms here, but 1000 ms in',
     ['number of buckets',
         'zone "z" has algorithm=buckets buckets=7 here, but algorithm=buckets buckets=6 in',
         limit(algorithm => 'buckets'), limit(algorithm => 'buckets', buckets => 7)],
+    ['count', 'zone "z" has no count=denied here, but count=denied in',
+        limit(count => 'denied'), limit()],
+    ['count, the other way round', 'zone "z" has count=denied here, but no count=denied in',
+        limit(), limit(count => 'denied')],
     ['store', 'zone "z" has store=other here, but store=default in',
         limit(), limit(store => 'other')],
     ['store, the other way round', 'zone "z" has store=default here, but store=other in',

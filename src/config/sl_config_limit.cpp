@@ -171,7 +171,8 @@ bool set_zone(ngx_conf_t *cf, const LimitParameters &given, const Number &max,
     if (!read_time(cf, "window", given.window,
                    {kShortestWindow, kLongestWindow},
                    "a time from 100ms to 31d", &here.window)
-        || !set_algorithm(cf, given, &here.buckets))
+        || !set_algorithm(cf, given, &here.buckets)
+        || !set_count(cf, given.count, &here.counts_refused))
     {
         return false;
     }
@@ -291,7 +292,6 @@ bool read_limit(ngx_conf_t *cf, Limit *limit)
         && compile(cf, &given.key, &limit->key)
         && set_optional_value(cf, &given.fallback, &limit->fallback)
         && set_optional_value(cf, &given.condition, &limit->condition)
-        && set_count(cf, given.count, &limit->counts_refused)
         && set_count_status(cf, given.count_status, &limit->count_status)
         && set_phase(cf, given.phase, &limit->phase);
 

@@ -43,6 +43,18 @@ bool agree(ngx_conf_t *cf, const Zone &here, const Zone &first)
         return false;
     }
 
+    if (here.counts_refused != first.counts_refused) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: zone \"%V\" has %scount=denied "
+                           "here, but %scount=denied in %V:%ui; one zone has "
+                           "one count, and refused requests are part of it or "
+                           "are not",
+                           &here.name, here.counts_refused ? "" : "no ",
+                           first.counts_refused ? "" : "no ", &first.place.file,
+                           first.place.line);
+        return false;
+    }
+
     if (view(here.store_name) != view(first.store_name)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sliding_limit: zone \"%V\" has store=%V here, but "

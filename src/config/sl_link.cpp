@@ -123,7 +123,7 @@ void note_how_zones_are_used(const MainConf &mcf)
         bool divided = limits.size() > 1 && are_divided(limits);
 
         for (const Limit &limit : limits) {
-            if (divided || limit.counts_refused
+            if (divided || limit.zone->counts_refused
                 || limit.count_status != nullptr) {
                 limit.zone->is_revised = true;
             }
@@ -142,7 +142,7 @@ void mark_lasting_refusals(const MainConf &mcf)
         /* a refusal by any of them has to be counted */
         bool counts =
             std::any_of(limits.begin(), limits.end(), [](const Limit &limit) {
-                return limit.counts_refused;
+                return limit.zone->counts_refused;
             });
 
         for (Limit &limit : limits) {

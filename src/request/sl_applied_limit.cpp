@@ -41,7 +41,7 @@ LimitQuery to_query(const AppliedLimit &applied) noexcept
                       applied.verdict.max,
                       applied.cost,
                       limit.zone->buckets,
-                      limit.counts_refused,
+                      limit.zone->counts_refused,
                       applied.verdict.dry_run,
                       limit.count_status != nullptr,
                       applied.verdict.state.place,

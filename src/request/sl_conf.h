@@ -53,7 +53,8 @@ struct Zone {
     ngx_str_t name;
     ngx_msec_t window;
     unsigned buckets; /* 0: algorithm=log */
-    int64_t max;      /* kMaxVaries: a variable says it, or lines differ */
+    bool counts_refused;
+    int64_t max; /* kMaxVaries: a variable says it, or lines differ */
     ngx_str_t store_name;
     Store *store; /* set when all is read */
     Place place;
@@ -85,7 +86,6 @@ struct Limit {
     ngx_http_complex_value_t *condition; /* if=; nullptr: none */
     StatusList *count_status;            /* nullptr: all count */
     ngx_uint_t phase;
-    bool counts_refused;
     bool dry_run;
 
     /*
