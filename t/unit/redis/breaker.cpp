@@ -126,6 +126,15 @@ void a_success_in_between_starts_the_row_anew(void **)
     assert_true(opens(s.breaker, kStart + 100, 5));
 }
 
+void a_single_failure_is_forgotten_too(void **)
+{
+    Shared s;
+
+    assert_false(s.breaker.failed(kStart, 0));
+    s.breaker.succeeded();
+    assert_false(opens(s.breaker, kStart + 10, 4));
+}
+
 void a_second_success_in_a_millisecond_does_so_too(void **)
 {
     Shared s;
@@ -1046,6 +1055,42 @@ void of_a_store_that_is_gone_nothing_is_known(void **)
     assert_false(shared.breaker.is_open());
 }
 
+void of_the_server_before_nothing_is_left(void **)
+{
+    Shared shared;
+    BreakerState &state = shared.state;
+
+    for (auto *time : {&state.next_probe, &state.opened_at, &state.closed_at,
+                       &state.failed_at, &state.delay})
+    {
+        *time = kStart;
+    }
+
+    for (auto *number : {&state.failures, &state.reason}) {
+        *number = 7;
+    }
+
+    for (auto &word : state.connected) {
+        word = 7;
+    }
+
+    shared.breaker.reset();
+
+    for (auto *time : {&state.next_probe, &state.opened_at, &state.closed_at,
+                       &state.failed_at, &state.delay})
+    {
+        assert_int_equal(time->load(), 0);
+    }
+
+    for (auto *number : {&state.failures, &state.reason}) {
+        assert_int_equal(number->load(), 0);
+    }
+
+    for (auto &word : state.connected) {
+        assert_int_equal(word.load(), 0);
+    }
+}
+
 void it_says_since_when_it_is_open_and_why(void **)
 {
     Shared shared;
@@ -1151,9 +1196,11 @@ int main()
 {
     const CMUnitTest tests[] = {
         cmocka_unit_test(of_a_store_that_is_gone_nothing_is_known),
+        cmocka_unit_test(of_the_server_before_nothing_is_left),
         cmocka_unit_test(it_is_closed_at_first),
         cmocka_unit_test(five_failures_in_a_row_open_it),
         cmocka_unit_test(a_success_in_between_starts_the_row_anew),
+        cmocka_unit_test(a_single_failure_is_forgotten_too),
         cmocka_unit_test(a_second_success_in_a_millisecond_does_so_too),
         cmocka_unit_test(failures_at_the_same_time_count_as_one),
         cmocka_unit_test(more_failures_do_not_open_it_twice),

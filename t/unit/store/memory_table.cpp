@@ -162,6 +162,25 @@ void a_client_that_takes_all_memory_has_no_answer(void **)
     assert_true(state.admits);
 }
 
+void limits_that_take_all_memory_do_not_drive_each_other_out(void **)
+{
+    Table t;
+    LimitQuery limits[] = {limit_of("first", 1000000),
+                           limit_of("second", 1000000)};
+    LimitState states[2];
+    int64_t now = kSecond;
+    int64_t time;
+    int counted = 0;
+
+    while (t.table.ask(limits, 2, ++now, states, &time) == sl::Decided::kYes) {
+        counted++;
+    }
+
+    assert_true(counted > 1000);
+    assert_int_equal(used_by(&t, limits[0], now), counted);
+    assert_int_equal(used_by(&t, limits[1], now), counted);
+}
+
 void if_the_clock_steps_back_nobody_waits_longer_than_a_window(void **)
 {
     constexpr int64_t kStart = int64_t{1000} * 86400 * kSecond;
@@ -318,6 +337,54 @@ void a_request_may_have_as_many_limits_as_there_can_be(void **)
     }
 }
 
+void more_refused_requests_than_max_are_not_kept(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 2);
+    LimitState state;
+
+    limit.counts_refused = true;
+
+    for (int64_t i = 1; i <= 100; i++) {
+        assert_true(t.ask(limit, i * kSecond, &state));
+        assert_int_equal(state.admits, i <= 2);
+        assert_int_equal(state.used, i < 4 ? i : 4);
+    }
+}
+
+void no_two_requests_have_the_same_time(void **)
+{
+    Table t;
+    LimitState state;
+    int64_t first;
+    int64_t second;
+
+    assert_true(t.ask(limit_of("client", 2), kSecond, &state, &first));
+    assert_true(t.ask(limit_of("other", 2), kSecond, &state, &second));
+    assert_int_equal(first, kSecond);
+    assert_int_equal(second, kSecond + 1);
+}
+
+/* By the time it is taken back, it may be another client's cell. */
+void the_place_of_a_bucket_does_not_matter(void **)
+{
+    Table t;
+    LimitQuery client = limit_of("client", 9, 6);
+    LimitQuery other = limit_of("other", 9, 6);
+    LimitState state;
+    int64_t time;
+
+    assert_true(t.ask(client, kSecond, &state, &time));
+    assert_true(t.ask(other, kSecond, &state, &time));
+
+    t.take_back(client, state, time);
+    assert_int_equal(used_by(&t, client, 2 * kSecond), 0);
+    assert_int_equal(used_by(&t, other, 2 * kSecond), 1);
+
+    t.take_back(other, state, time);
+    assert_int_equal(used_by(&t, other, 2 * kSecond), 0);
+}
+
 void only_what_is_counted_has_a_place(void **)
 {
     Table t;
@@ -349,6 +416,8 @@ int main()
             who_was_seen_longest_ago_goes_first_whatever_the_windows),
         cmocka_unit_test(a_client_that_takes_all_memory_has_no_answer),
         cmocka_unit_test(
+            limits_that_take_all_memory_do_not_drive_each_other_out),
+        cmocka_unit_test(
             if_the_clock_steps_back_nobody_waits_longer_than_a_window),
         cmocka_unit_test(a_clock_that_keeps_stepping_back_does_not_stop_time),
         cmocka_unit_test(
@@ -356,6 +425,9 @@ int main()
         cmocka_unit_test(
             counts_outlive_another_window_of_buckets_of_the_same_width),
         cmocka_unit_test(a_request_may_have_as_many_limits_as_there_can_be),
+        cmocka_unit_test(more_refused_requests_than_max_are_not_kept),
+        cmocka_unit_test(no_two_requests_have_the_same_time),
+        cmocka_unit_test(the_place_of_a_bucket_does_not_matter),
         cmocka_unit_test(only_what_is_counted_has_a_place),
     };
 
