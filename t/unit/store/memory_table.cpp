@@ -3,6 +3,9 @@
 
 #include "store/pure/sl_memory_table.h"
 
+#include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -352,6 +355,59 @@ void more_refused_requests_than_max_are_not_kept(void **)
     }
 }
 
+void if_max_falls_those_too_many_go_many_at_a_time(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 100);
+    LimitState state;
+
+    limit.counts_refused = true;
+
+    for (int64_t i = 1; i <= 200; i++) {
+        assert_true(t.ask(limit, i * kSecond, &state));
+    }
+
+    assert_int_equal(state.used, 200);
+    limit.max = 2;
+    assert_true(t.ask(limit, 201 * kSecond, &state));
+    assert_in_range(state.used, 102, 150);
+}
+
+/* The last one was taken back, and the others have expired. */
+void what_is_dropped_to_the_end_is_decided_about_at_once(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 9);
+    LimitState state;
+    int64_t time;
+
+    assert_true(t.ask(limit, kSecond, &state, &time));
+    assert_true(t.ask(limit, 9 * kSecond, &state, &time));
+    t.take_back(limit, state, time);
+
+    int64_t later = limit.window_us + 2 * kSecond;
+
+    assert_true(t.table.ask(&limit, 1, later, &state, &time)
+                == sl::Decided::kYes);
+    assert_int_equal(state.used, 1);
+}
+
+void the_secret_is_the_one_that_was_given(void **)
+{
+    constexpr size_t kSize = sl::MemoryTable::kSmallestMemory;
+    Table t;
+    uint8_t secret[sl::MemoryTable::kSecretSize];
+
+    std::iota(std::begin(secret), std::end(secret), 1);
+    sl::MemoryTable::format(t.memory.get(), kSize, secret);
+
+    const auto *memory = static_cast<const uint8_t *>(t.memory.get());
+
+    assert_true(std::search(memory, memory + kSize, std::begin(secret),
+                            std::end(secret))
+                != memory + kSize);
+}
+
 void no_two_requests_have_the_same_time(void **)
 {
     Table t;
@@ -426,6 +482,9 @@ int main()
             counts_outlive_another_window_of_buckets_of_the_same_width),
         cmocka_unit_test(a_request_may_have_as_many_limits_as_there_can_be),
         cmocka_unit_test(more_refused_requests_than_max_are_not_kept),
+        cmocka_unit_test(if_max_falls_those_too_many_go_many_at_a_time),
+        cmocka_unit_test(what_is_dropped_to_the_end_is_decided_about_at_once),
+        cmocka_unit_test(the_secret_is_the_one_that_was_given),
         cmocka_unit_test(no_two_requests_have_the_same_time),
         cmocka_unit_test(the_place_of_a_bucket_does_not_matter),
         cmocka_unit_test(only_what_is_counted_has_a_place),
