@@ -11,14 +11,17 @@ from glob import glob
 import process
 
 COMPILER = os.environ.get('CXX', 'g++')
-INCLUDES = ['-Isrc', '-It/unit', '-It/model']
+INCLUDES = ['-Isrc', '-It/unit', '-It/model', '-It/fuzz']
 
 # Without -g objects are alike if their code is.
 PLAIN = ['-std=c++17', '-O1', '-w']
 SANITIZED = PLAIN + ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
 
-# Which model programs, beside the unit tests of the same folder, are about a folder.
-MODELS = {'store': ['t/model/memory_table.cpp', 't/model/deny_cache.cpp']}
+# Which programs, beside the unit tests of the same folder, are about a folder: fuzz targets, which
+# are given their seeds and what was found, and models.
+REPLAY = 't/fuzz/replay/replay.cpp'
+OTHERS = {'store': ['t/fuzz/table_bytes.cpp', 't/fuzz/table_use.cpp', 't/model/memory_table.cpp',
+                    't/model/deny_cache.cpp', 't/model/memory_kills.cpp']}
 
 # A round of every mix, and a few more.
 MODEL_ENVIRONMENT = {'SLIDING_LIMIT_MODEL_REQUESTS': '10000', 'SLIDING_LIMIT_MODEL_SEED': '1'}
@@ -32,13 +35,16 @@ def read(path):
 class Program:
     def __init__(self, source):
         self.source = source
-        self.kind = 'model' if source.startswith('t/model/') else 'unit'
-        self.libraries = ['-lhiredis'] if self.kind == 'model' else ['-lcmocka']
+        self.kind = {'model': 'model', 'fuzz': 'replay'}.get(source.split('/')[1], 'unit')
+        self.libraries = {'model': ['-lhiredis'], 'unit': ['-lcmocka'], 'replay': []}[self.kind]
+        self.others = [REPLAY] if self.kind == 'replay' else []
         self.cpu_seconds = 100      # that it takes with the code as it is
 
     def passes(self, path):
         environment = MODEL_ENVIRONMENT if self.kind == 'model' else {'CMOCKA_MESSAGE_OUTPUT': 'TAP'}
-        return process.run([path], env=environment, cpu_seconds=2 + int(4 * self.cpu_seconds))
+        name = os.path.basename(self.source).removesuffix('.cpp')
+        cases = sorted(glob(f't/fuzz/*/{name}/*')) if self.kind == 'replay' else []
+        return process.run([path, *cases], env=environment, cpu_seconds=2 + int(4 * self.cpu_seconds))
 
 
 class Build:
@@ -52,7 +58,7 @@ class Build:
         self.kills = Counter()
         os.makedirs(directory, exist_ok=True)
 
-        everything = self.sources + [p.source for p in programs]
+        everything = self.sources + sorted({s for p in programs for s in (p.source, *p.others)})
         with ThreadPoolExecutor(jobs) as pool:
             self.files = dict(zip(everything, pool.map(self.files_of, everything)))
             if not all(pool.map(lambda source: self.compile(source, directory), everything)):
@@ -81,7 +87,8 @@ class Build:
 
     def link(self, path, program, objects):
         return subprocess.run(
-            [COMPILER, *self.flags, '-o', path, *objects, self.archive, *program.libraries],
+            [COMPILER, *self.flags, '-o', path, *objects, *map(self.object_of, program.others),
+             self.archive, *program.libraries],
             stderr=subprocess.DEVNULL).returncode == 0
 
     def measure(self, program):
@@ -94,8 +101,8 @@ class Build:
 
     def in_order(self, folder, file):
         """What has noticed most changes of this file comes first, and then what is quick."""
-        programs = [p for p in self.programs if p.kind == 'model' and p.source in MODELS.get(folder, [])
-                    or p.source.startswith(f't/unit/{folder}/')]
+        programs = [p for p in self.programs
+                    if p.source in OTHERS.get(folder, []) or p.source.startswith(f't/unit/{folder}/')]
         return sorted(programs, key=lambda p: (
             p.kind != 'unit', -self.kills[file, p.source], p.cpu_seconds))
 
@@ -149,13 +156,13 @@ class Cxx:
         self.directory = os.path.join(build, 'sanitized')
         self.jobs = jobs
         self.units = []
-        models = []
+        others = []
         for folder in sorted({file.split('/')[1] for file in files}):
             self.units += sorted(glob(f't/unit/{folder}/*.cpp'))
-            models += MODELS.get(folder, [])
+            others += OTHERS.get(folder, [])
 
         self.plain = Build(os.path.join(build, 'plain'), jobs, PLAIN,
-                           [Program(source) for source in self.units + models])
+                           [Program(source) for source in self.units + others])
         self.sanitized = None
         self.lock = threading.Lock()
 

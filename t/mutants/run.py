@@ -30,7 +30,7 @@ FILES = ['lua/sliding_window.lua'] + sorted(
         'src/redis/pure/sl_redis_error.*', 'src/redis/pure/sl_key.*')
     for file in glob(pattern))
 
-COLUMNS = ('unit', 'model', 'suite', 'same code', 'survived')
+COLUMNS = ('unit', 'replay', 'model', 'suite', 'same code', 'survived')
 
 
 def read_explained():
