@@ -21,7 +21,7 @@ SANITIZED = PLAIN + ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'
 # are given their seeds and what was found, and models.
 REPLAY = 't/fuzz/replay/replay.cpp'
 OTHERS = {'store': ['t/fuzz/table_bytes.cpp', 't/fuzz/table_use.cpp', 't/model/memory_table.cpp',
-                    't/model/deny_cache.cpp', 't/model/memory_kills.cpp']}
+                    't/model/deny_cache.cpp']}
 
 # A round of every mix, and a few more.
 MODEL_ENVIRONMENT = {'SLIDING_LIMIT_MODEL_REQUESTS': '10000', 'SLIDING_LIMIT_MODEL_SEED': '1'}
