@@ -17,11 +17,14 @@ INCLUDES = ['-Isrc', '-It/unit', '-It/model', '-It/fuzz']
 PLAIN = ['-std=c++17', '-O1', '-w']
 SANITIZED = PLAIN + ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
 
-# Which programs, beside the unit tests of the same folder, are about a folder: fuzz targets, which
-# are given their seeds and what was found, and models.
+# Which programs, beside the unit tests of the same folder, are about files whose names begin so:
+# fuzz targets, which are given their seeds and what was found, and models.
 REPLAY = 't/fuzz/replay/replay.cpp'
-OTHERS = {'store': ['t/fuzz/table_bytes.cpp', 't/fuzz/table_use.cpp', 't/model/memory_table.cpp',
-                    't/model/deny_cache.cpp']}
+OTHERS = {
+    'src/store/': ['t/fuzz/table_bytes.cpp', 't/fuzz/table_use.cpp', 't/model/memory_table.cpp',
+                   't/model/deny_cache.cpp'],
+    'src/store/pure/sl_memory_recovery': ['t/model/memory_kills.cpp'],
+}
 
 # A round of every mix, and a few more.
 MODEL_ENVIRONMENT = {'SLIDING_LIMIT_MODEL_REQUESTS': '10000', 'SLIDING_LIMIT_MODEL_SEED': '1'}
@@ -30,6 +33,12 @@ MODEL_ENVIRONMENT = {'SLIDING_LIMIT_MODEL_REQUESTS': '10000', 'SLIDING_LIMIT_MOD
 def read(path):
     with open(path, 'rb') as file:
         return file.read()
+
+
+def programs_about(files):
+    return sorted({program for file in files for program in (
+        *glob(f't/unit/{file.split("/")[1]}/*.cpp'),
+        *(other for start, others in OTHERS.items() if file.startswith(start) for other in others))})
 
 
 class Program:
@@ -53,12 +62,12 @@ class Build:
     def __init__(self, directory, jobs, flags, programs):
         self.directory = directory
         self.flags = flags
-        self.programs = programs
+        self.programs = list(programs)
         self.sources = sorted(glob('src/*/pure/*.cpp'))
         self.kills = Counter()
         os.makedirs(directory, exist_ok=True)
 
-        everything = self.sources + sorted({s for p in programs for s in (p.source, *p.others)})
+        everything = self.sources + sorted({s for p in self.programs for s in (p.source, *p.others)})
         with ThreadPoolExecutor(jobs) as pool:
             self.files = dict(zip(everything, pool.map(self.files_of, everything)))
             if not all(pool.map(lambda source: self.compile(source, directory), everything)):
@@ -67,7 +76,7 @@ class Build:
         self.archive = os.path.join(directory, 'pure.a')
         subprocess.run(['ar', 'rcs', self.archive] + [self.object_of(s) for s in self.sources],
                        check=True)
-        for program in programs:
+        for program in self.programs:
             self.measure(program)
 
     def object_of(self, source, directory=None):
@@ -99,11 +108,10 @@ class Build:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         program.cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    def in_order(self, folder, file):
+    def in_order(self, file):
         """What has noticed most changes of this file comes first, and then what is quick."""
-        programs = [p for p in self.programs
-                    if p.source in OTHERS.get(folder, []) or p.source.startswith(f't/unit/{folder}/')]
-        return sorted(programs, key=lambda p: (
+        about = programs_about([file])
+        return sorted((p for p in self.programs if p.source in about), key=lambda p: (
             p.kind != 'unit', -self.kills[file, p.source], p.cpu_seconds))
 
     def try_out(self, mutant, directory):
@@ -133,7 +141,7 @@ class Build:
                     if is_other:
                         changed.append(self.object_of(source, directory))
 
-            for program in self.in_order(file.split('/')[1], file):
+            for program in self.in_order(file):
                 is_other = file in self.files[program.source] and is_other_code(program.source)
                 if is_other is None:
                     return 'no code'
@@ -155,14 +163,8 @@ class Cxx:
     def __init__(self, build, jobs, files):
         self.directory = os.path.join(build, 'sanitized')
         self.jobs = jobs
-        self.units = []
-        others = []
-        for folder in sorted({file.split('/')[1] for file in files}):
-            self.units += sorted(glob(f't/unit/{folder}/*.cpp'))
-            others += OTHERS.get(folder, [])
-
-        self.plain = Build(os.path.join(build, 'plain'), jobs, PLAIN,
-                           [Program(source) for source in self.units + others])
+        self.sources = programs_about(files)
+        self.plain = Build(os.path.join(build, 'plain'), jobs, PLAIN, map(Program, self.sources))
         self.sanitized = None
         self.lock = threading.Lock()
 
@@ -171,8 +173,11 @@ class Cxx:
         if result != 'survived':
             return result
 
-        # sanitizers take much more time, and notice little that is not noticed without
+        # sanitizers take much more time, models most of all, and notice little that is not
+        # noticed without
         with self.lock:
             self.sanitized = self.sanitized or Build(
-                self.directory, self.jobs, SANITIZED, [Program(source) for source in self.units])
-        return 'unit' if self.sanitized.try_out(mutant, directory) == 'unit' else 'survived'
+                self.directory, self.jobs, SANITIZED,
+                [p for p in map(Program, self.sources) if p.kind != 'model'])
+        result = self.sanitized.try_out(mutant, directory)
+        return result if result in ('unit', 'replay') else 'survived'
