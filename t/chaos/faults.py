@@ -120,15 +120,25 @@ def read_only(world, dice):
 # ---- another server takes over
 
 
-def _when_all_have_moved(topology, begin):
-    """Those who have not heard of another primary go on counting with the old one."""
+def _when_all_have_moved(world, begin):
+    """Those who have not heard of another primary go on counting with the old one, until it sends
+    them away. For their requests that are under way then, that is a fault of its own."""
+    strays, seen_at = 0, begin
+
     def have_moved():
+        nonlocal strays, seen_at
+        now = journal.now()
         try:
-            return topology.stray_clients() == 0
+            count = world.topology.stray_clients()
         except (OSError, RedisError):
             return False
+        if count < strays:
+            world.log.event("fault", name="sent away", begin=seen_at, end=journal.now(), detail="")
+        strays, seen_at = count, now
+        return count == 0
+
     wait_until(have_moved, 60, "all workers to leave the old primary")
-    topology.lost(begin, "failover")
+    world.topology.lost(begin, "failover")
 
 
 @fault("redis", (0, 0), only=("sentinel",), is_long=True)
@@ -144,7 +154,7 @@ def sentinel_failover(world, dice):
     if is_told:  # otherwise the Sentinels do it, some ten seconds later
         old.insist("REPLICAOF", "127.0.0.1", topology.relay_port[new])
     yield "the old primary is told" if is_told else "the old primary is not told"
-    world.later(lambda: _when_all_have_moved(topology, begin))
+    world.later(lambda: _when_all_have_moved(world, begin))
 
 
 @fault("redis", (0, 0), only=("sentinel",), is_long=True)
@@ -164,7 +174,7 @@ def primary_lost(world, dice):
 
     def come_back():
         old.start("--replicaof", "127.0.0.1", str(topology.relay_port[new]))
-        _when_all_have_moved(topology, begin)
+        _when_all_have_moved(world, begin)
     world.later(come_back)
 
 
