@@ -316,8 +316,53 @@ void blocks_that_cannot_be_a_chain_are_not_followed(void **)
     }
 }
 
+/* Where a chain begins is counted from the start then, expired or not. */
+void a_chain_that_begins_behind_its_block_begins_with_it(void **)
+{
+    for (uint8_t position : {7, 200}) {
+        Damaged d;
+        d.key("one").first_position = position;
+        d.t.table.leave_half_done();
+        assert_int_equal(d.used("one"), 20);
+    }
+}
+
+/* It would follow what is counted there next. */
+void what_stands_behind_the_last_entry_is_gone_afterwards(void **)
+{
+    for (int64_t cost : {1, 2}) {
+        Damaged d;
+        LimitQuery limit = limit_of("other", 1000);
+        LimitState state;
+
+        limit.cost = cost;
+        assert_true(d.t.ask(limit, ++d.now, &state));
+
+        sl::BlockCell &block = d.last_block("other");
+
+        if (cost == 1) {
+            block.ones[5] = kSecond;
+        } else {
+            block.weighted[2] = {kSecond, 5};
+        }
+
+        d.t.table.leave_half_done();
+        assert_int_equal(d.used("other"), 10 + cost);
+
+        assert_true(d.t.ask(limit, ++d.now, &state));
+        d.t.table.leave_half_done();
+        assert_int_equal(d.used("other"), 10 + 2 * cost);
+    }
+}
+
 void entries_that_nobody_can_have_counted_are_not_believed(void **)
 {
+    {
+        Damaged d;
+        d.last_block("one").ones[2] = d.last_block("one").ones[1];
+        d.assert_all_are_forgotten();
+    }
+
     for (int64_t stamp : {INT64_MIN, INT64_MAX, int64_t{1}, 2 * kSecond}) {
         Damaged d;
         d.last_block("one").ones[2] = stamp;
@@ -334,6 +379,20 @@ void entries_that_nobody_can_have_counted_are_not_believed(void **)
         d.last_block("one").weighted[0].cost = cost;
         d.assert_all_are_forgotten();
     }
+
+    /* their sum would overflow in the end */
+    Damaged d;
+    LimitQuery heavy = limit_of("one", 1000);
+    LimitState state;
+
+    heavy.cost = 2;
+
+    for (int i = 0; i < 3; i++) {
+        assert_true(d.t.ask(heavy, ++d.now, &state));
+        d.last_block("one").weighted[i].cost = int64_t{1} << 59;
+    }
+
+    d.assert_all_are_forgotten();
 }
 
 void keys_that_cannot_be_there_are_not_believed(void **)
@@ -409,6 +468,8 @@ int main()
         cmocka_unit_test(
             where_what_is_follows_from_the_size_not_from_what_is_written),
         cmocka_unit_test(blocks_that_cannot_be_a_chain_are_not_followed),
+        cmocka_unit_test(a_chain_that_begins_behind_its_block_begins_with_it),
+        cmocka_unit_test(what_stands_behind_the_last_entry_is_gone_afterwards),
         cmocka_unit_test(entries_that_nobody_can_have_counted_are_not_believed),
         cmocka_unit_test(keys_that_cannot_be_there_are_not_believed),
         cmocka_unit_test(a_time_that_cannot_be_is_not_believed),
