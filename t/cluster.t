@@ -11,6 +11,7 @@ use SlidingLimit::Cluster qw(slot start_cluster start_cluster_node);
 use SlidingLimit::FakeRedis qw(read_command start_fake_redis);
 use SlidingLimit::Load qw(start_load summary);
 use SlidingLimit::NameServer qw(start_name_server);
+use SlidingLimit::Rights qw(rules);
 use SlidingLimit::Servers qw(begin_request free_port get start_nginx wait_until);
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -397,14 +398,12 @@ subtest 'several connections for each worker and node' => sub {
     is alarming($wide), '';
 };
 
-subtest 'a user with no more rights than the README names' => sub {
-    open my $readme, '<', 'README.md' or die $!;
-    my ($rights) = map { /^ACL SETUSER nginx on >PASSWORD (.*)/ } <$readme>;
+subtest 'a user with no more rights than the documentation names' => sub {
     my $secret = 'not-for-the-log';
 
     for my $node ($cluster->alive) {
-        is $node->cli('ACL', 'SETUSER', 'limiter', 'reset', 'on', ">$secret", split(' ', $rights),
-            '+cluster|nodes', '+asking'), 'OK';
+        is $node->cli('ACL', 'SETUSER', 'limiter', 'reset', 'on', ">$secret", rules(), '+cluster|nodes',
+            '+asking'), 'OK';
     }
 
     my ($here, $there) = @primaries[0, 1];

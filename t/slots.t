@@ -9,6 +9,7 @@ use lib 't/lib';
 use SlidingLimit::Cluster qw(slot start_cluster start_cluster_node);
 use SlidingLimit::FakeRedis qw(read_command start_fake_redis);
 use SlidingLimit::Load qw(start_load);
+use SlidingLimit::Rights qw(rules);
 use SlidingLimit::Servers qw(get start_nginx start_redis wait_until);
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -97,10 +98,8 @@ subtest 'no refusal is remembered because of a count that is taken back' => sub 
     is status_of($nginx, '/one?k=revised'), 'PASSED', 'and the next may';
 };
 
-subtest 'a user with no more rights than README names' => sub {
-    open my $readme, '<', 'README.md' or die $!;
-    my ($rights) = join('', <$readme>) =~ /^ACL SETUSER nginx on >PASSWORD (.*)$/m;
-    $server->cli('ACL', 'SETUSER', 'nginx', 'on', '>secret', split / /, $rights);
+subtest 'a user with no more rights than the documentation names' => sub {
+    $server->cli('ACL', 'SETUSER', 'nginx', 'on', '>secret', rules());
     my $limited = nginx_for('redis://nginx:secret@127.0.0.1:' . $server->port);
     is status_of($limited, '/both?k=acl'), 'PASSED', 'is enough';
     is scalar(lines($limited, 'slots')), 1, 'also to find out';

@@ -2,8 +2,8 @@
  * The body of a refusal: one of ours, or a template of the user's, in which the
  * values of variables are escaped as its media type demands.
  *
- * A new format is a function in sl_body.cpp and a line in the table there; the
- * README and the message in sl_config_body.cpp name it.
+ * A new format is a function in sl_body.cpp and a line in the table there;
+ * docs/directives.md and the message in sl_config_body.cpp name it.
  */
 
 #pragma once

@@ -1,5 +1,5 @@
 /*
- * The directives: one table. README.md documents them, sl_config_*.cpp read
+ * The directives: one table. docs/directives.md documents them, sl_config_*.cpp read
  * their lines, and sl_defaults.cpp has their defaults.
  */
 

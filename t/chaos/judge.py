@@ -1,6 +1,6 @@
 """Judges a journal: was every promise of the module kept?
 
-It has nothing in common with the module but the README. What is known of a request is when it
+It has nothing in common with the module but its documentation. What is known of a request is when it
 was sent and when its answer was there, by one clock for all; it was counted at some moment in
 between. So nothing is called a violation that could have been right with some choice of these
 moments, and everything else is:
@@ -15,7 +15,7 @@ refused    A refusal was decided between its send and its answer. What can have 
            window before the refusal was sent. To these belong requests of which nobody knows
            whether they were counted (failed open, aborted, unanswered), each for as long as its
            call can have been on its way. Less than max of them is room.
-           With buckets a window is one bucket longer, as the README says.
+           With buckets a window is one bucket longer, as docs/directives.md says.
 
 What is documented to be otherwise is no violation, but is counted under its name:
 

@@ -1,22 +1,26 @@
 package SlidingLimit::Rights;
 
-# What README.md says that a user of Redis needs.
+# What docs/operations.md says that a user of Redis needs.
 
 use strict;
 use warnings;
 
 use Exporter 'import';
 
-our @EXPORT_OK = qw(acl_line rights);
+our @EXPORT_OK = qw(acl_line rules rights);
 
 sub acl_line {
-    open my $readme, '<', 'README.md' or die "README.md: $!";
-    my ($line) = grep { /^ACL SETUSER nginx / } <$readme>;
+    my $page = 'docs/operations.md';
+    open my $file, '<', $page or die "$page: $!";
+    my ($line) = grep { /^ACL SETUSER nginx / } <$file>;
     chomp $line;
     return $line;
 }
 
-# The commands alone, as ACL SETUSER wants them.
-sub rights { return grep { /^\+/ } split ' ', acl_line() }
+# Its keys and commands, as ACL SETUSER wants them.
+sub rules { return grep { /^[~+]/ } split ' ', acl_line() }
+
+# The commands alone.
+sub rights { return grep { /^\+/ } rules() }
 
 1;

@@ -60,7 +60,7 @@ void places_go_by_name(void **)
     assert_int_equal(shared.metrics->since_s(), 4711);
 }
 
-void a_zone_takes_what_the_readme_says(void **)
+void a_zone_takes_what_the_documentation_says(void **)
 {
     size_t one = Metrics::size_for(2, 1) - Metrics::size_for(1, 1);
 
@@ -355,7 +355,7 @@ int main()
 {
     const CMUnitTest tests[] = {
         cmocka_unit_test(places_go_by_name),
-        cmocka_unit_test(a_zone_takes_what_the_readme_says),
+        cmocka_unit_test(a_zone_takes_what_the_documentation_says),
         cmocka_unit_test(every_result_has_its_counter),
         cmocka_unit_test(exempt_requests_are_nobodys),
         cmocka_unit_test(only_who_is_refused_is_in_that_list),

@@ -1,0 +1,152 @@
+# What the pages say can be done: their configurations load, their links lead somewhere, the
+# directives of docs/directives.md are those that exist, the ACL line of
+# docs/operations.md suffices.
+
+use strict;
+use warnings;
+use lib 't/lib';
+
+use File::Temp ();
+use SlidingLimit::Certificates qw(new_ca);
+use SlidingLimit::Pages qw(blocks broken_links contents pages refusal_of section whole_configuration);
+use SlidingLimit::Rights qw(acl_line rights);
+use SlidingLimit::Servers qw(get start_nginx start_redis wait_until);
+use Test::More;
+use Time::HiRes qw(sleep);
+
+my $README = 'README.md';
+my $DIRECTIVES = 'docs/directives.md';
+
+cmp_ok scalar(split /\n/, contents($README)), '<', 300, "$README can be read in one go";
+
+# ---- Examples
+
+# what examples expect to find on a machine
+my $ca = new_ca('of the examples');
+my $password = File::Temp->new;
+print $password "secret\n";
+close $password;
+my %files = ('/etc/nginx/redis.password' => "$password", '/etc/nginx/redis-ca.pem' => $ca->cert);
+
+# a module that was built without TLS says so, and nothing else
+my $without_tls = qr/needs hiredis 1\.0 or later with TLS/;
+my $has_tls = refusal_of(whole_configuration('sliding_limit_redis rediss://127.0.0.1;')) !~ $without_tls;
+
+for my $page (pages()) {
+    for my $example (blocks(contents($page), 'nginx')) {
+        my ($title) = $example =~ /(sliding_limit\w* [^\n]*)/ ? $1 : $example =~ /^(.*)/;
+        my $refusal = refusal_of(whole_configuration($example), %files);
+        if (!$has_tls && $example =~ /rediss:|tls=on/) {
+            like $refusal, $without_tls, "$page: nginx -t, without TLS: $title";
+        } else {
+            is $refusal, '', "$page: nginx -t: $title";
+        }
+    }
+}
+
+# would it be noticed?
+like refusal_of(whole_configuration("location / {\n    sliding_limit zone=a;\n}\n")), qr/sliding_limit/,
+    'an example that nginx refuses is noticed';
+ok !eval { whole_configuration("location / {\n") }, 'and one that is cut off';
+
+# ---- Links
+
+for my $page (pages()) {
+    is join(' ', broken_links($page)), '', "the links of $page lead somewhere";
+}
+
+# ---- The reference
+
+my $directives = contents($DIRECTIVES);
+my $source = contents('src/config/sl_directives.cpp');
+my @documented = $directives =~ /^## (sliding_limit\w*)$/mg;
+my @existing = $source =~ /ngx_string\("(sliding_limit\w*)"\),\n\s+(?:kAnywhere|NGX_HTTP)/g;
+is join(' ', sort @documented), join(' ', sort @existing), 'every directive is documented';
+
+for my $name (@documented) {
+    my $section = section($DIRECTIVES, $name);
+    like $section, qr/^\| $_ \|/m, "$name: $_" for qw(Syntax Default Context);
+    ok scalar(grep { /\b$name\b/ } blocks($section, 'nginx')), "$name: example";
+}
+
+sub parameters { return contents("src/config/sl_config_$_[0].cpp") =~ /^    \{"(\w+=?)", offsetof/mg }
+
+for my $name (parameters('limit')) {
+    my $heading = $name =~ s/=$//r;
+    # `buckets` belongs to `algorithm`
+    like section($DIRECTIVES, $heading eq 'buckets' ? 'algorithm' : $heading) // '', qr/`$name/,
+        "sliding_limit: $name has a section";
+}
+for my $name (parameters('redis')) {
+    like section($DIRECTIVES, 'sliding_limit_redis'), qr/`$name/, "sliding_limit_redis: $name is documented";
+}
+
+for my $name (contents('src/answer/sl_variables.cpp') =~ /"(sliding_limit_\w+)"/g) {
+    like section($DIRECTIVES, 'Variables'), qr/^\| `\$$name` \|/m, "\$$name is documented";
+}
+
+# its log format says what the line below it shows
+{
+    my ($format) = $directives =~ /^(log_format limits .*?;)/ms;
+    my ($shown) = $directives =~ /^(\d{4}-\S+ 192\.0\.2\.7 "POST .*)$/m;
+    my $redis = start_redis();
+    my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . " timeout=10s;\n$format");
+    access_log logs/limits.log limits;
+    location = /login { sliding_limit zone=login max=10 window=60s key=$remote_addr; empty_gif; }
+END
+    $nginx->try('/login') for 1 .. 12;
+    wait_until { -s $nginx->dir . '/logs/limits.log' } 10, 'the log';
+    my @lines = do { local @ARGV = $nginx->dir . '/logs/limits.log'; <> };
+    chomp(my $real = $lines[-1]);
+
+    # but for what differs from one request to another
+    for ($shown, $real) {
+        s/^\S+ \S+ "\S+/TIME ADDRESS "METHOD/;
+        s/took=0\.000\d{3} id=\S+$/took=TIME id=ID/;
+    }
+    is $real, $shown, 'a line of the access log';
+}
+
+# ---- The guides to the sources
+
+for my $guide ('docs/architecture.md', 'src/ngx_http_sliding_limit_module.cpp') {
+    my $text = contents($guide);
+    my @files = $text =~ m{\b((?:answer|base|config|metrics|monitor|redis|request|store)/(?:pure/)?sl_\w+)}g;
+    is join(' ', grep { !-e "src/$_.h" && !-e "src/$_.cpp" } @files), '', "$guide names files that are there";
+    my @suites = $text =~ m{\b(t/\w+\.t)\b}g;
+    is join(' ', grep { !-e } @suites), '', "$guide names suites that are there";
+}
+
+# ---- The ACL line
+
+my $script = contents('lua/sliding_window.lua');
+my %called = map { lc($_) => 1 } $script =~ /(?:redis\.p?|\b)call\('([A-Z]+)'/g;
+is join(' ', sort(rights())), join(' ', sort map { "+$_" } keys %called, qw(evalsha script|load select)),
+    'the ACL line has what the script calls, and no more';
+
+subtest 'the ACL line is enough' => sub {
+    my $redis = start_redis();
+    $redis->cli(split ' ', acl_line());
+    my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis redis://nginx:PASSWORD@127.0.0.1:' . $redis->port . '/1 timeout=10s;');
+    location /log { sliding_limit zone=log max=2 window=1s key=a; empty_gif; }
+    location /cost { sliding_limit zone=cost max=4 window=1s key=a cost=2; empty_gif; }
+    location /buckets { sliding_limit zone=buckets max=2 window=1s key=a algorithm=buckets buckets=2; empty_gif; }
+    location /denied { sliding_limit zone=denied max=2 window=1s key=a count=denied; empty_gif; }
+    location /given_back { sliding_limit zone=back max=2 window=1s key=a cost=2 count_status=403; empty_gif; }
+    location /given_back_buckets { sliding_limit zone=back_buckets max=2 window=1s key=a algorithm=buckets count_status=403; empty_gif; }
+END
+    for my $path (qw(log cost buckets denied)) {
+        my @status = map { (get($nginx->port, "/$path"))[0] } 1 .. 3;
+        is "@status", '200 200 429', $path;
+    }
+    for my $path (qw(given_back given_back_buckets)) {
+        my @status = map { (get($nginx->port, "/$path"))[0] } 1 .. 3;
+        is "@status", '200 200 200', $path;
+    }
+    sleep 1.8;
+    is +(get($nginx->port, "/$_"))[0], 200, "$_: also when entries expire" for qw(log cost buckets);
+    unlike $nginx->error_log, qr/NOPERM|failed|down/, 'no call was refused';
+    is $nginx->bad_lines, '';
+};
+
+done_testing;
