@@ -83,6 +83,10 @@ def print_bytes(title, values):
     print_table(title, ["", *values], [["", *(f"{n:.0f}" for n in values.values())]])
 
 
+def print_redis_memory(results):
+    print_bytes("Redis, bytes per client, by counted requests", results["redis_memory"])
+
+
 def print_table_memory(results):
     print_bytes("Embedded store, bytes per client, by counted requests", results["table_memory"])
 
@@ -287,6 +291,7 @@ def print_all(results):
               "clients": lambda r: print_growth(r, "clients", "clients"),
               "limits": lambda r: print_growth(r, "limits", "limits per request"),
               "connections": lambda r: print_growth(r, "connections", "connections"),
+              "redis_memory": print_redis_memory,
               "table_memory": print_table_memory, "table_taking_back": print_table_taking_back}
     for step, print_step in tables.items():
         if step in results:

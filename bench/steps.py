@@ -9,6 +9,7 @@ import typing
 
 import callgrind
 import exactness
+import redis_memory
 import scripts
 import slowest
 from load import fill, measure, paced, wrk
@@ -206,6 +207,12 @@ def compare_exactness(bench):
     return exactness.measure(bench, *((50, 500) if QUICK else (100, 1000)))
 
 
+def memory_of_redis(bench):
+    """Bytes per client of Redis, by its number of requests or buckets."""
+    bench.note("memory of Redis")
+    return redis_memory.measure(bench.redis)
+
+
 def table_memory(bench):
     """Bytes per client of the embedded store, by its number of requests."""
     bench.note("memory of the embedded store")
@@ -233,6 +240,7 @@ STEPS = {
     "clients": grow_clients,
     "limits": grow_limits,
     "connections": grow_connections,
+    "redis_memory": memory_of_redis,
     "table_memory": table_memory,
     "table_taking_back": table_taking_back,
 }
