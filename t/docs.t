@@ -13,6 +13,7 @@ use SlidingLimit::Rights qw(acl_line rights);
 use SlidingLimit::Servers qw(get start_nginx start_redis wait_until);
 use Test::More;
 use Time::HiRes qw(sleep);
+use YAML::PP ();
 
 my $README = 'README.md';
 my $DIRECTIVES = 'docs/directives.md';
@@ -21,12 +22,14 @@ cmp_ok scalar(split /\n/, contents($README)), '<', 300, "$README can be read in 
 
 # ---- Examples
 
-# what examples expect to find on a machine
+# what examples name, and what this machine has instead
 my $ca = new_ca('of the examples');
 my $password = File::Temp->new;
 print $password "secret\n";
 close $password;
-my %files = ('/etc/nginx/redis.password' => "$password", '/etc/nginx/redis-ca.pem' => $ca->cert);
+my %instead = ('/etc/nginx/redis.password' => "$password", '/etc/nginx/redis/password' => "$password",
+    '/etc/nginx/redis-ca.pem' => $ca->cert,
+    map { $_ => "127.0.0.1" } qw(redis.limits.svc.cluster.local));
 
 # a module that was built without TLS says so, and nothing else
 my $without_tls = qr/needs hiredis 1\.0 or later with TLS/;
@@ -35,7 +38,7 @@ my $has_tls = refusal_of(whole_configuration('sliding_limit_redis rediss://127.0
 for my $page (pages()) {
     for my $example (blocks(contents($page), 'nginx')) {
         my ($title) = $example =~ /(sliding_limit\w* [^\n]*)/ ? $1 : $example =~ /^(.*)/;
-        my $refusal = refusal_of(whole_configuration($example), %files);
+        my $refusal = refusal_of(whole_configuration($example), %instead);
         if (!$has_tls && $example =~ /rediss:|tls=on/) {
             like $refusal, $without_tls, "$page: nginx -t, without TLS: $title";
         } else {
@@ -48,6 +51,34 @@ for my $page (pages()) {
 like refusal_of(whole_configuration("location / {\n    sliding_limit zone=a;\n}\n")), qr/sliding_limit/,
     'an example that nginx refuses is noticed';
 ok !eval { whole_configuration("location / {\n") }, 'and one that is cut off';
+
+# ---- Kubernetes
+
+# The configuration that the pieces in a file's resources make.
+sub configuration_of {
+    my (@resources) = @_;
+    my %piece = map { %{ $_->{data} // {} }, %{ $_->{metadata}{annotations} // {} } } @resources;
+    return $piece{'nginx.conf'} if $piece{'nginx.conf'};
+
+    my %at = map { my ($level) = /(main|http|location|configuration)-snippets?$/; $level ? ($level => $piece{$_}) : () }
+        keys %piece;
+    return unless %at;
+    $_ //= '' for @at{qw(main http location configuration)};
+    return "$at{main} events {} http { $at{http} server { location / { $at{location} $at{configuration} } } }";
+}
+
+my @loaded;
+for my $file (blocks(contents('docs/kubernetes.md'), 'yaml')) {
+    my @resources = YAML::PP->new->load_string($file);
+    ok $_->{apiVersion} && $_->{kind} && $_->{metadata}{name}, "docs/kubernetes.md: $_->{kind} $_->{metadata}{name}"
+        for @resources;
+
+    my $configuration = configuration_of(@resources) // next;
+    push @loaded, $configuration;
+    is refusal_of($configuration, %instead, '//redis:' => '//127.0.0.1:', '//application:' => '//127.0.0.1:',
+        '/dev/stdout' => '/dev/null', '/dev/stderr' => '/dev/null'), '', 'nginx -t of what is in it';
+}
+is scalar(grep { /sliding_limit(?:_redis)? / } @loaded), 4, 'there are four configurations in docs/kubernetes.md';
 
 # ---- Links
 

@@ -9,7 +9,8 @@ use lib 't/lib';
 
 use File::Spec ();
 use File::Temp ();
-use JSON::PP qw(decode_json);
+use JSON::PP ();
+use SlidingLimit::Pages qw(contents section);
 use SlidingLimit::Prometheus qw(parse_metrics start_prometheus);
 use SlidingLimit::Servers qw(free_port get module request wait_until);
 use Test::More;
@@ -21,8 +22,6 @@ if (my @missing = grep { my $name = $_; !grep { -x "$_/$name" } File::Spec->path
     plan skip_all => "not installed: @missing";
 }
 plan skip_all => 'the demo loads the dynamic module' unless module();
-
-sub contents { my ($path) = @_; open my $file, '<', $path or die "$path: $!"; local $/; return <$file> }
 
 sub succeeds {
     my ($command, $name) = @_;
@@ -154,7 +153,7 @@ for my $path ('README.md', 'scripts/demo', glob('docs/*.md'), glob('monitoring/*
 
 # ---- The dashboard
 
-my $dashboard = decode_json(contents('monitoring/grafana-dashboard.json'));
+my $dashboard = JSON::PP->new->decode(contents('monitoring/grafana-dashboard.json'));
 my @variables = @{ $dashboard->{templating}{list} };
 my %variables = map { $_->{name} => 1 } @variables;
 my @targets = map { @{ $_->{targets} // [] } } @{ $dashboard->{panels} };
@@ -197,7 +196,10 @@ for my $rule ($prometheus->rules) {
     is problems($rule->{query}, values %{ $rule->{annotations} }), '',
         "$rule->{name} asks for what there is";
     like $rule->{labels}{severity}, qr/^(?:warning|critical)$/, 'has a severity';
-    is_deeply [sort keys %{ $rule->{annotations} }], ['description', 'summary'], 'and says what it means';
+    is_deeply [sort keys %{ $rule->{annotations} }], ['description', 'runbook_url', 'summary'],
+        'and says what it means';
+    is $rule->{annotations}{runbook_url}, "docs/operations.md#\L$rule->{name}", 'and what to do';
+    like section('docs/operations.md', $rule->{name}) // '', qr/\w{3}/, 'where that is said';
     like contents('monitoring/alerts_test.yml'), qr/alertname="$rule->{name}",alertstate="firing"/,
         'and is tested';
 }

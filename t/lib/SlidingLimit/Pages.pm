@@ -9,9 +9,9 @@ use warnings;
 use Exporter 'import';
 use File::Basename qw(dirname);
 use File::Temp ();
-use SlidingLimit::Servers qw(module nginx_binary);
+use SlidingLimit::Servers qw(free_port module nginx_binary start_nginx);
 
-our @EXPORT_OK = qw(pages contents section blocks whole_configuration refusal_of broken_links);
+our @EXPORT_OK = qw(pages contents section blocks whole_configuration refusal_of start_example broken_links);
 
 # Every page that people read, by its path.
 sub pages { return sort(glob('*.md'), glob('docs/*.md')) }
@@ -66,8 +66,7 @@ sub statements {
     return @statements;
 }
 
-# An example as a whole configuration: each directive at the level where it may stand. With
-# a `listen` to replace its own, it can be started.
+# An example as a whole configuration: each directive at the level where it may stand.
 sub whole_configuration {
     my ($example) = @_;
     my %at = map { $_ => '' } qw(main http server location);
@@ -85,26 +84,44 @@ sub whole_configuration {
     return "$at{main}${events}http {\n$at{http}$server}\n";
 }
 
-# What nginx -t says of a whole configuration; '' if it accepts it. `files`: what stands
-# instead of files that it names, by their paths, as they are not on this machine.
+# What nginx -t says of a whole configuration; '' if it accepts it. `instead`: what this
+# machine has instead of files and hosts that are named there.
 sub refusal_of {
-    my ($configuration, %files) = @_;
+    my ($configuration, %instead) = @_;
     my $dir = File::Temp->newdir;
-    mkdir "$dir/logs";
+    mkdir "$dir/$_" for qw(logs tmp);
+    %instead = (%instead, '/var/log/nginx/' => "$dir/logs/", '/var/cache/nginx/' => "$dir/tmp/", '/tmp/' => "$dir/tmp/");
+    my $named = join '|', map { quotemeta } sort { length $b <=> length $a } keys %instead;
 
     # the one that was built, instead of the one that would be installed
     $configuration =~ s/^load_module \S*ngx_http_sliding_limit_module.so;//m;
-    $configuration =~ s{/var/log/nginx/}{$dir/logs/}g;
-    $configuration =~ s{/var/cache/nginx/}{$dir/cache/}g;
-    $configuration =~ s{\Q$_\E}{$files{$_}}g for keys %files;
-    my $load = module() ? 'load_module ' . module() . ';' : '';
+    $configuration =~ s/($named)/$instead{$1}/g;
+    my $own = module() ? 'load_module ' . module() . ';' : '';
+    $own .= " pid $dir/nginx.pid;" unless $configuration =~ /^\s*pid /m;
 
     open my $conf, '>:utf8', "$dir/nginx.conf" or die $!;
-    print $conf "$load pid $dir/nginx.pid; error_log $dir/logs/error.log;\n$configuration";
+    print $conf "$own\n$configuration";
     close $conf;
 
     my $said = `'@{[nginx_binary()]}' -t -p $dir -c $dir/nginx.conf -e $dir/logs/error.log 2>&1`;
     return $? ? $said || 'something' : '';
+}
+
+# An nginx with an example that has one server, on a port of its own, with further lines in
+# its http block.
+sub start_example {
+    my ($example, $application_port, $http) = @_;
+    my $port = free_port();
+    my $text = whole_configuration($example);
+    my $load = module() ? 'load_module ' . module() . ';' : '';
+    my $temp = join ' ', map { "${_}_temp_path temp/$_;" } qw(client_body proxy fastcgi uwsgi scgi);
+
+    $text =~ s/^http \{/http { access_log off; $temp $http/m;
+    $text =~ s/\bserver \{/server { listen 127.0.0.1:$port;/;
+    $text =~ s{//127\.0\.0\.1:3000}{//127.0.0.1:$application_port}g;
+
+    return start_nginx('', port => $port,
+        whole => "$load daemon off; user root; pid nginx.pid; error_log logs/error.log info;\n$text");
 }
 
 # ---- Links
