@@ -1,6 +1,6 @@
 /*
- * The directives: one table. docs/directives.md documents them, sl_config_*.cpp read
- * their lines, and sl_defaults.cpp has their defaults.
+ * The directives: one table. docs/directives.md documents them, sl_config_*.cpp
+ * read their lines, and sl_defaults.cpp has their defaults.
  */
 
 #pragma once
