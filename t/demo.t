@@ -1,5 +1,5 @@
-# The demo serves, does what it tells people to try, and leaves nothing behind when it
-# ends.
+# The demo serves, does what it and README.md tell people to try, and leaves nothing behind
+# when it ends.
 
 use strict;
 use warnings;
@@ -7,6 +7,7 @@ use lib 't/lib';
 
 use File::Temp ();
 use POSIX qw(WNOHANG);
+use SlidingLimit::Pages qw(blocks section);
 use SlidingLimit::Servers qw(free_port get module request wait_until);
 use Test::More;
 
@@ -60,18 +61,34 @@ sub requests_of_demo {
         + metric('zone_requests_total{zone="demo",result="rejected"}');
 }
 
+# What differs from one time to another, and from one machine to another.
+sub without_details {
+    my ($text) = @_;
+    return $text =~ s/\r//gr =~ s{^Server: nginx/[\d.]+$}{Server: nginx}mr =~ s/^Date: .*/Date:/mr
+        =~ s/^(X-RateLimit-Reset|Retry-After): \d+$/$1:/mgr =~ s/\s+\z//r;
+}
+
+# What README.md shows, command by command.
+sub try_readme {
+    my ($shown) = grep { /curl -i/ } blocks(section('README.md', 'What it is'), 'console');
+    my @steps = $shown =~ /^\$ (.*)\n((?:(?!\$ ).*\n)*)/mg;
+    is @steps, 2 * 2, 'README.md shows two commands';
+
+    while (my ($command, $said) = splice @steps, 0, 2) {
+        my $mine = $command =~ s/:8080/:$port/r;
+        is without_details(scalar `$mine 2>/dev/null`), without_details($said), "README.md: $command";
+    }
+}
+
 sub redis_pid { return (output() =~ /\(process (\d+)\)/)[0] }
 
 for my $signal ('INT', 'TERM') {
     my $demo = start_demo();
     wait_until { output() =~ /Ctrl-C ends the demo/ } 20, 'the demo';
 
-    my @status = map { (get($port, '/'))[0] } 1 .. 6;
-    is "@status", '200 200 200 200 200 429', 'five pass, the sixth does not';
-    my ($status, $headers, $body) = get($port, '/');
-    is $body, '{"status":429,"code":"rate_limit:exceeded"}';
-
     if ($signal eq 'INT') {
+        try_readme();
+
         my $second = fork // die $!;
         if (!$second) {
             open STDERR, '>', "$temp.err";
@@ -107,6 +124,8 @@ for my $signal ('INT', 'TERM') {
         pass 'and counts again';
     }
     else {
+        my @status = map { (get($port, '/'))[0] } 1 .. 6;
+        is "@status", '200 200 200 200 200 429', 'five pass, the sixth does not';
         ok kill('STOP', redis_pid()), 'Redis is paused';
     }
 
