@@ -49,6 +49,8 @@ for my $page (pages()) {
 # would it be noticed?
 like refusal_of(whole_configuration("location / {\n    sliding_limit zone=a;\n}\n")), qr/sliding_limit/,
     'an example that nginx refuses is noticed';
+like refusal_of(whole_configuration('sliding_limit zone=a max=1 window=1s key=$cookie_a;')), qr/fallback/,
+    'one that it warns of';
 ok !eval { whole_configuration("location / {\n") }, 'and one that is cut off';
 
 # ---- Kubernetes

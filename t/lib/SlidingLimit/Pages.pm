@@ -84,8 +84,8 @@ sub whole_configuration {
     return "$at{main}${events}http {\n$at{http}$server}\n";
 }
 
-# What nginx -t says of a whole configuration; '' if it accepts it. `instead`: what this
-# machine has instead of files and hosts that are named there.
+# What nginx -t says against a whole configuration; '' if it accepts it, and our module has no
+# doubts. `instead`: what this machine has instead of files and hosts that are named there.
 sub refusal_of {
     my ($configuration, %instead) = @_;
     my $dir = File::Temp->newdir;
@@ -104,7 +104,8 @@ sub refusal_of {
     close $conf;
 
     my $said = `'@{[nginx_binary()]}' -t -p $dir -c $dir/nginx.conf -e $dir/logs/error.log 2>&1`;
-    return $? ? $said || 'something' : '';
+    return $said || 'something' if $?;
+    return join "\n", $said =~ /^(.*\[warn\] sliding_limit: .*)$/mg;
 }
 
 # An nginx with an example that has one server, on a port of its own, with further lines in
