@@ -247,7 +247,7 @@ lint: ## check formatting, C++ and shell scripts
 	    --suppress=missingInclude --suppress=unknownMacro -i src/redis/sl_redis_script.cpp \
 	    -i src/monitor/sl_metrics_page.cpp -Isrc src t/unit t/model t/fuzz
 	@scripts/check-includes
-	@shellcheck scripts/* .ci/run
+	@shellcheck scripts/* examples/try .ci/run
 
 format: ## format the C++ sources
 	@scripts/install-packages lint

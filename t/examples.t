@@ -1,15 +1,17 @@
-# The configurations in examples/ do what their comments promise: each is loaded
-# as it stands, but for ports and paths, and driven with a real application.
+# The configurations in examples/ do what their comments promise: each is included as it
+# stands, but for ports and paths, and driven with a real application and Redis. They fit
+# beside each other, and examples/try shows of each what its comment shows.
 
 use strict;
 use warnings;
 use lib 't/lib';
 
-use File::Basename qw(basename);
+use File::Basename qw(basename dirname);
+use File::Temp ();
 use IO::Select ();
 use IO::Socket::INET ();
 use JSON::PP qw(decode_json);
-use SlidingLimit::Servers qw(begin_request free_port module request start_nginx start_redis wait_until);
+use SlidingLimit::Servers qw(begin_request free_port module nginx_binary request start_nginx start_redis wait_until);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -64,8 +66,8 @@ HTTP
     }
 GRPC
 
-is_deeply [sort map { basename $_ } glob 'examples/*'], [sort keys %tests],
-    'every file in examples/ is tried here';
+is_deeply [sort map { basename $_ } glob 'examples/*.conf'], [sort 'redis.conf', keys %tests],
+    'every configuration in examples/ is tried here';
 
 my ($redis, $nginx);
 
@@ -80,44 +82,118 @@ for my $name (sort keys %tests) {
     };
 }
 
-done_testing;
+subtest 'all of them together' => sub {
+    my $dir = File::Temp->newdir;
+    mkdir "$dir/$_" for qw(logs temp);
+    write_file("$dir/nginx.conf", around(join "\n", map { contents($_) } sort(glob 'examples/*.conf')));
 
-# What is different there.
-sub changes_of {
+    my $said = `${\ nginx_binary()} -t -p $dir -c $dir/nginx.conf -e $dir/logs/error.log 2>&1`;
+    is $?, 0, 'nginx -t' or diag $said;
+    unlike $said, qr/conflicting|sliding_limit/, 'nginx has no doubts';
+
+    # nginx would take the last one, without a word
+    my (%defined, @twice);
+    for my $file (glob 'examples/*.conf') {
+        push @twice, grep { $defined{$_}++ } contents($file) =~ /^(?:map \S+|geo) (\$\w+) \{/mg;
+    }
+    cmp_ok scalar(keys %defined), '>=', 8, 'they define variables';
+    is "@twice", '', 'none of which another file defines, too';
+};
+
+# What a file's comment shows: commands, and what they print.
+sub promised {
     my ($name, $port) = @_;
+    my $said = join "\n", contents("examples/$name") =~ /^#   (.*)$/mg;
 
-    return $name ne 'grpc.conf' ? () : (
-        'listen 8080;' => undef,
-        'listen 8080 http2;' => "listen 127.0.0.1:$port http2;",
-        'http://127.0.0.1:3000' => undef,
-        'grpc://127.0.0.1:3000' => "grpc://127.0.0.1:$grpc_port",
-    );
+    $said =~ s/127\.0\.0\.1:808[01]/127.0.0.1:$port/g;
+    return $said;
 }
 
-# The example with this machine's ports and paths, and a timeout that does not
-# fail open where the machine is busy. `also` is what a test must change besides.
+SKIP: {
+    skip 'examples/try loads the dynamic module', 1 unless module();
+
+    subtest 'examples/try' => sub {
+        local $ENV{MODULE} = module();
+        local $ENV{PATH} = dirname(nginx_binary()) . ":$ENV{PATH}";
+
+        for my $name (sort keys %tests) {
+            my $temp = File::Temp->newdir;
+            chmod 0755, $temp;
+            my $port = free_port();
+            local $ENV{PORT} = $port;
+            local $ENV{TMPDIR} = "$temp";
+            my $try = bless { owner => $$ }, 'SlidingLimit::Servers::Process';
+
+            $try->launch("$temp/output", 'examples/try', $name);
+            wait_until { -e "$temp/output" && contents("$temp/output") =~ /until Ctrl-C/ } 20, $name;
+
+            my $shown = contents("$temp/output");
+            # what nginx has to say about its own directives
+            $shown =~ s/^nginx: \[warn\].*\n//mg;
+            like promised($name, $port), qr/^\$ curl|; do curl/m, "$name says what to try";
+            is $shown, promised($name, $port)
+                . "\nhttp://127.0.0.1:$port/ is there for you to try more, until Ctrl-C.\n", 'and what comes of it';
+            is $try->signal('TERM')->reap(10), 0, 'it ends when it is told to';
+            is join(' ', map { basename $_ } glob "$temp/*"), 'output', 'and leaves nothing behind';
+            is +(request($port, request_text('GET /')))[0], 0, 'not even an nginx';
+        }
+
+        like scalar(`examples/try 2>&1`), qr/^try FILE/, 'it says how it is called';
+    };
+}
+
+done_testing;
+
+sub write_file { my ($path, $text) = @_; open my $file, '>', $path or die "$path: $!"; print $file $text; close $file }
+
+sub contents { my ($path) = @_; open my $file, '<', $path or die "$path: $!"; local $/; return <$file> }
+
+# The example and redis.conf with this machine's ports, and a timeout that does not fail
+# open where the machine is busy. `also` is what a test must change besides.
 sub start_example {
     my ($name, $application_port, %also) = @_;
     my $port = free_port();
-    my $load = module() ? 'load_module ' . module() . ';' : '';
-    my %change = (
-        'load_module modules/ngx_http_sliding_limit_module.so;' =>
-            "$load daemon off; user root; pid nginx.pid; error_log logs/error.log info;",
-        'http {' => 'http { access_log off; '
-            . join(' ', map { "${_}_temp_path temp/$_;" } qw(client_body proxy fastcgi uwsgi scgi)),
-        'redis://127.0.0.1:6379;' => 'redis://127.0.0.1:' . $redis->port . ' timeout=10s connect_timeout=5s;',
-        'listen 8080;' => "listen 127.0.0.1:$port;",
-        'http://127.0.0.1:3000' => "http://127.0.0.1:$application_port",
-        changes_of($name, $port),
-        %also,
-    );
+    my %ports = $name eq 'grpc.conf'
+        ? ('listen 8081 ' => "listen 127.0.0.1:$port ", 'grpc://127.0.0.1:3000' => "grpc://127.0.0.1:$grpc_port")
+        : ('listen 8080;' => "listen 127.0.0.1:$port;", 'http://127.0.0.1:3000' => "http://127.0.0.1:$application_port");
 
-    my $text = do { local (@ARGV, $/) = "examples/$name"; <> };
-    for my $old (grep { defined $change{$_} } sort keys %change) {
+    my $example = changed($name, %ports, %also);
+    my $store = changed('redis.conf',
+        'redis://127.0.0.1:6379;' => 'redis://127.0.0.1:' . $redis->port . ' timeout=10s connect_timeout=5s;');
+
+    return start_nginx('', port => $port, whole => around("$example\n$store"));
+}
+
+sub changed {
+    my ($name, %change) = @_;
+    my $text = contents("examples/$name");
+
+    for my $old (sort keys %change) {
         $text =~ s/\Q$old\E/$change{$old}/g or die "examples/$name has no \"$old\"";
     }
 
-    return start_nginx('', port => $port, whole => $text);
+    return $text;
+}
+
+# What a distribution's nginx.conf has around the files of conf.d.
+sub around {
+    my ($text) = @_;
+    my $load = module() ? 'load_module ' . module() . ';' : '';
+    my $temp = join ' ', map { "${_}_temp_path temp/$_;" } qw(client_body proxy fastcgi uwsgi scgi);
+
+    return <<"END";
+$load
+daemon off;
+user root;
+pid nginx.pid;
+error_log logs/error.log info;
+events {}
+http {
+    access_log off;
+    $temp
+$text
+}
+END
 }
 
 sub request_text {
