@@ -9,9 +9,9 @@ use warnings;
 use Exporter 'import';
 use File::Basename qw(dirname);
 use File::Temp ();
-use SlidingLimit::Servers qw(free_port module nginx_binary start_nginx);
+use SlidingLimit::Servers qw(module nginx_binary);
 
-our @EXPORT_OK = qw(pages contents section blocks whole_configuration refusal_of start_example broken_links);
+our @EXPORT_OK = qw(pages contents section blocks whole_configuration refusal_of broken_links);
 
 # Every page that people read, by its path.
 sub pages { return sort(glob('*.md'), glob('docs/*.md')) }
@@ -106,23 +106,6 @@ sub refusal_of {
     my $said = `'@{[nginx_binary()]}' -t -p $dir -c $dir/nginx.conf -e $dir/logs/error.log 2>&1`;
     return $said || 'something' if $?;
     return join "\n", $said =~ /^(.*\[warn\] sliding_limit: .*)$/mg;
-}
-
-# An nginx with an example that has one server, on a port of its own, with further lines in
-# its http block.
-sub start_example {
-    my ($example, $application_port, $http) = @_;
-    my $port = free_port();
-    my $text = whole_configuration($example);
-    my $load = module() ? 'load_module ' . module() . ';' : '';
-    my $temp = join ' ', map { "${_}_temp_path temp/$_;" } qw(client_body proxy fastcgi uwsgi scgi);
-
-    $text =~ s/^http \{/http { access_log off; $temp $http/m;
-    $text =~ s/\bserver \{/server { listen 127.0.0.1:$port;/;
-    $text =~ s{//127\.0\.0\.1:3000}{//127.0.0.1:$application_port}g;
-
-    return start_nginx('', port => $port,
-        whole => "$load daemon off; user root; pid nginx.pid; error_log logs/error.log info;\n$text");
 }
 
 # ---- Links
