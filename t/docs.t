@@ -4,6 +4,8 @@
 
 use strict;
 use warnings;
+use utf8;
+use open qw(:std :utf8);
 use lib 't/lib';
 
 use File::Temp ();
@@ -133,8 +135,8 @@ for my $name (contents('src/answer/sl_variables.cpp') =~ /"(sliding_limit_\w+)"/
     location = /login { sliding_limit zone=login max=10 window=60s key=$remote_addr; empty_gif; }
 END
     $nginx->try('/login') for 1 .. 12;
-    wait_until { -s $nginx->dir . '/logs/limits.log' } 10, 'the log';
-    my @lines = do { local @ARGV = $nginx->dir . '/logs/limits.log'; <> };
+    my @lines;
+    wait_until { @lines = split /^/, contents($nginx->dir . '/logs/limits.log'); @lines == 12 } 10, 'the log';
     chomp(my $real = $lines[-1]);
 
     # but for what differs from one request to another
@@ -143,6 +145,23 @@ END
         s/took=0\.000\d{3} id=\S+$/took=TIME id=ID/;
     }
     is $real, $shown, 'a line of the access log';
+
+    # and the commands below it do with it what they are for
+    my ($by_client, $by_minute) = map { /^\$ (.*)$/mg } blocks(section($DIRECTIVES, 'Variables'), 'console');
+    my $in_logs = "cd '@{[$nginx->dir]}/logs' &&";
+    like scalar(`$in_logs $by_client`), qr/^ *2 127\.0\.0\.1\n\z/, $by_client;
+    like scalar(`$in_logs $by_minute`), qr/^ *[12] \d{4}-\d\d-\d\dT\d\d:\d\d$/m, $by_minute;
+}
+
+# Lines of the error log are shown in the words of the sources.
+my $sources = join('', map { contents($_) } glob 'src/*.cpp src/*/*.cpp src/*/pure/*.cpp') =~ s/"\s*\n\s*"//gr;
+for my $page (pages()) {
+    for my $line (contents($page) =~ /^\[error\] sliding_limit: (.*)$/mg) {
+        # without names, numbers, and what nginx and the system say
+        my @words = grep { / / } map { s/^\s+|\s+$//gr } split /"[^"]*"|[\d,:…]+k?|Connection refused/,
+            $line =~ s/, client: ….*//r;
+        is join(', ', grep { index($sources, $_) < 0 } @words), '', "$page: $line";
+    }
 }
 
 # ---- The guides to the sources
