@@ -7,12 +7,13 @@ use lib 't/lib';
 
 use File::Spec ();
 use File::Temp ();
+use MIME::Base64 qw(encode_base64);
 use SlidingLimit::Pages qw(blocks contents section);
 use SlidingLimit::Servers qw(request start_nginx start_redis wait_until);
 use Test::More;
 
 # "make test" installs it: there it must be
-if (my @missing = grep { my $name = $_; !grep { -x "$_/$name" } File::Spec->path } qw(fail2ban-regex fail2ban-client)) {
+if (my @missing = grep { my $name = $_; !grep { -x "$_/$name" } File::Spec->path } qw(fail2ban-regex fail2ban-server)) {
     die "not installed: @missing\n" if defined $ENV{SLIDING_LIMIT_NPM_DIR};
     plan skip_all => "not installed: @missing";
 }
@@ -101,6 +102,9 @@ my @lines = (
 );
 my @times = ('2026/11/17 15:00:00 ', '2026-11-17T15:00:00+00:00 ', '');
 
+# As a line of its own, in a path.
+sub encoded { my ($line) = @_; return "\n$line\n" =~ s/([^A-Za-z0-9])/sprintf '%%%02x', ord $1/ger }
+
 subtest 'a dry run' => sub {
     is ask('/dry', '127.0.0.2', 'Host: test'), 200, 'refuses nobody';
     like contents($error_log), qr/would be refused by zone "dry"/, 'and is logged';
@@ -109,8 +113,8 @@ subtest 'a dry run' => sub {
 
 subtest 'lines that clients forge' => sub {
     for my $line (map { my $line = $_; map { "$_$line" } @times } @lines) {
-        (my $bare = $line) =~ s/ /%20/g;
-        (my $encoded = "\n$line\n") =~ s/([^A-Za-z0-9])/sprintf '%%%02x', ord $1/ge;
+        my $bare = $line =~ s/ /%20/gr;
+        my $encoded = encoded($line);
         my @headers = ("Host: test", "Referer: $line", "User-Agent: $line", "X-Forwarded-For: $line");
 
         for my $path ("?$bare", $bare, $encoded, "$encoded?$bare") {
@@ -134,9 +138,8 @@ subtest 'lines that clients write into the error log' => sub {
     my $before = contents($access_log);
 
     for my $line (map { my $line = $_; map { "$_$line" } @times } @lines) {
-        (my $encoded = "\n$line\n") =~ s/([^A-Za-z0-9])/sprintf '%%%02x', ord $1/ge;
-        is ask("/files/$encoded", '127.0.0.4', 'Host: test'), 404, 'a missing file';
-        my $login = join '', split /\n/, `printf '%b' '${\ ("\n$line\n:x" =~ s/"/\\x22/gr) }' | base64 -w 0`;
+        is ask('/files/' . encoded($line), '127.0.0.4', 'Host: test'), 404, 'a missing file';
+        my $login = encode_base64("\n$line\n:x", '');
         is ask('/secret/', '127.0.0.4', 'Host: test', "Authorization: Basic $login"), 401, 'an unknown user';
     }
     is contents($access_log), $before, 'the log of refusals knows nothing of them';
@@ -145,16 +148,28 @@ subtest 'lines that clients write into the error log' => sub {
 subtest 'the jail' => sub {
     my $dir = File::Temp->newdir;
     system "cp -r /etc/fail2ban/. $dir && cp -r monitoring/fail2ban/. $dir";
-    system "sed -i 's,/var/log/nginx/refused.log,$access_log,' $dir/jail.d/nginx-sliding-limit.conf";
-    # Debian's jail for ssh wants a log that need not be here
+    # no jails but this one, with the test's log, a note instead of a firewall, and no memory
+    write_file("$dir/fail2ban.local", "[DEFAULT]\ndbfile = None\n[Definition]\ndbfile = None\n");
     unlink "$dir/jail.d/defaults-debian.conf";
+    system "sed -i 's,/var/log/nginx/refused.log,$access_log,' $dir/jail.d/nginx-sliding-limit.conf";
+    write_file("$dir/jail.d/test.conf", "[DEFAULT]\nbackend = polling\naction = note\n");
+    write_file("$dir/action.d/note.conf", "[Definition]\nactionban = echo <ip> for <bantime> >> $dir/banned\n");
 
-    my $said = `fail2ban-client -c $dir -d 2>&1`;
-    is $?, 0, 'fail2ban understands it' or diag $said;
-    like $said, qr/\['add', 'nginx-sliding-limit'/, 'and has it';
-    like $said, qr/'addlogpath', '\Q$access_log\E'/, 'with its log';
-    like $said, qr/'maxretry', 100/, 'and its limit';
+    my $server = bless { owner => $$ }, 'SlidingLimit::Servers::Process';
+    my $client = "fail2ban-client -c $dir -s $dir/socket -p $dir/pid";
+    $server->launch("$dir/output", 'fail2ban-server', '-f', '-c', "$dir", '-s', "$dir/socket", '-p', "$dir/pid",
+        '--logtarget', "$dir/log");
+    wait_until { `$client status nginx-sliding-limit 2>&1` =~ /File list:\s+\Q$access_log\E/ } 20, 'fail2ban';
+
+    my $refuse = sub { my ($who, $times) = @_; ask('/error', '127.0.0.9', 'Host: test', "X-Forwarded-For: $who") for 1 .. $times };
+    $refuse->('203.0.113.77', 60);
+    $refuse->('203.0.113.88', 110);
+    wait_until { -s "$dir/banned" } 20, 'a ban';
+    is contents("$dir/banned"), "203.0.113.88 for 600\n", 'who goes on is banned, and nobody else';
+    $server->signal('TERM')->reap(10);
 };
 
 is $nginx->bad_lines, '', 'nothing alarming in the log';
 done_testing;
+
+sub write_file { my ($path, $text) = @_; open my $file, '>', $path or die "$path: $!"; print $file $text; close $file }
