@@ -76,7 +76,7 @@ sub limit_req {
     is answers($nginx, 8, 'GET /login?password=right'), '200:6 503:2', 'before: 6 at once, then 503';
     like $nginx->error_log, qr/limiting requests, excess: [56]\.\d+ by zone "login", client: /, 'which is logged so';
 
-    try($before, change => { 'rate=10r/m' => 'rate=10r/s', ' burst=5 nodelay' => '' });
+    try($before, change => { ' burst=5 nodelay' => '' });
     is answers($nginx, 2, 'GET /login?password=right'), '200:1 503:1', 'without burst the second of two is refused';
 
     try($after);
@@ -99,7 +99,7 @@ sub limit_req {
     is compared(9) =~ s/^.*old=PASSED.*\n//mr, shown('REJECTED'), 'and what only the old one refuses';
 
     $redis->cli('FLUSHALL');
-    try($beside, change => { 'rate=10r/m' => 'rate=5r/s', ' nodelay' => '' });
+    try($beside, change => { 'rate=10r/m' => 'rate=20r/m', ' nodelay' => '' });
     is answers($nginx, 2, 'GET /login?password=right'), '200:2', 'a limit_req that delays';
     like compared(2), qr/old=DELAYED new=PASSED/, 'works beside the new one, too';
 

@@ -115,7 +115,9 @@ sub crawlers {
 }
 
 sub gradual_enforcement {
-    try($_[0], change => { 'max=100' => 'max=1' });
+    # longer than the test takes
+    my %change = ('max=100' => 'max=1', 'window=1m' => 'window=1h');
+    try($_[0], change => \%change);
     my (@enforced, $watched);
 
     for my $number (1 .. 250) {
@@ -130,7 +132,7 @@ sub gradual_enforcement {
     is $would, $watched, 'for the others the log says what it would refuse';
 
     my $other = start_example($_[0], application => $application->port, redis => $redis->port,
-        change => { 'max=100' => 'max=1' });
+        change => \%change);
     is answers($other, 1, 'GET /', from => $enforced[0]), '429:1', 'another server enforces it for the same ones';
 }
 
@@ -225,26 +227,36 @@ my %clients = (
 
 for my $language (sort keys %clients) {
     my ($file, @run) = ($clients{$language}{file}, @{ $clients{$language}{run} });
-    my $api = start_nginx(<<'END', http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=10s; log_format s $status;');
+    my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 16, Timeout => 60) or die $!;
+    my $api = start_nginx(<<'END' =~ s/LISTENER/$listener->sockport/er, http => <<"HTTP");
     access_log logs/access.log s;
-    location = /api { sliding_limit zone=api max=4 window=2s key=a; empty_gif; }
-    location = /used { sliding_limit zone=api max=4 window=2s key=a cost=4; empty_gif; }
+    location = /api { sliding_limit zone=api max=4 window=1s key=a; empty_gif; }
+    location = /others { sliding_limit zone=api max=4 window=1s key=a cost=4; access_log off; empty_gif; }
+    location = /limits { sliding_limit_metrics; access_log off; }
     location = /long { sliding_limit zone=long max=1 window=1h key=a; empty_gif; }
     location = /plain { empty_gif; }
-    location = /down { return 503; }
+    location = /down { proxy_pass http://127.0.0.1:LISTENER; }
 END
+    sliding_limit_redis redis://127.0.0.1:${\ $redis->port} timeout=60s;
+    log_format s '\$status \$msec';
+HTTP
     my $log = $api->dir . '/logs/access.log';
 
     # What comes of this call: statuses that the client gets, and those that nginx has sent it
-    # on the way.
+    # on the way. `meanwhile` is done once it has been started.
     my $call = sub {
-        my ($arguments, $got, $sent, $name) = @_;
+        my ($arguments, $got, $sent, $name, $meanwhile) = @_;
         truncate $log, 0;
-        my @printed = `@run $file http://127.0.0.1:${\ $api->port}$arguments`;
+        open my $output, '-|', "@run $file http://127.0.0.1:${\ $api->port}$arguments" or die $!;
+        $meanwhile->() if $meanwhile;
+        my @printed = <$output>;
+        close $output;
         is $?, 0, "$name: it ends well";
         is join(' ', map { /^(\d+)/ } @printed), $got, $name;
-        eval { wait_until { length contents($log) >= length "$sent\n" } 3 };
-        is join(' ', contents($log) =~ /^(\d+)$/mg), $sent, '... as nginx sees it';
+        eval { wait_until { (() = contents($log) =~ /\n/g) >= split ' ', $sent } 3 };
+        is join(' ', contents($log) =~ /^(\d+)/mg), $sent, '... as nginx sees it';
+        my @times = contents($log) =~ / (\S+)$/mg;
+        return map { $times[$_] - $times[ $_ - 1 ] } 1 .. $#times;
     };
 
     subtest "a client in $language" => sub {
@@ -253,18 +265,33 @@ END
 
         my $start = time;
         $call->('/api 10', (join ' ', (200) x 10) x 2, 'its calls succeed, and none is refused on the way');
-        cmp_ok time - $start, '>=', 4, 'as it waited';
+        cmp_ok time - $start, '>=', 2, 'as it waited';
 
+        # however long the client takes to start, Redis hears of the others first
         $redis->cli('FLUSHALL');
-        ask($api, 'GET /used');
-        $call->('/api 2', '200 200', '429 200 200', 'where others have used all up, they succeed after one refusal');
+        $redis->pause;
+        my $others = begin_request($api->port, "GET /others HTTP/1.1\r\nHost: test\r\n\r\n");
+        my $wait_for = sub { my ($checks) = @_; wait_until { (ask($api, 'GET /limits'))[2] =~ /checks_in_flight $checks$/m } 20 };
+        $wait_for->(1);
+        $call->('/api 2', '200 200', '429 200 200', 'where others have used all up, they succeed after one refusal',
+            sub { $wait_for->(2); $redis->resume });
 
-        $start = time;
-        $call->('/long 2', ('200 429') x 2, 'a wait that is too long is not begun');
-        $call->('/plain 3', ('200 200 200') x 2, 'where there are no limits, it does not wait');
-        cmp_ok time - $start, '<', 30, 'indeed';
+        # it would be patient for a minute, and an hour is too long
+        my ($between) = $call->('/long 2', ('200 429') x 2, 'a wait that is too long is not begun');
+        cmp_ok $between, '<', 50, '... indeed';
+        $call->('/plain 3', ('200 200 200') x 2, 'where there are no limits, it gets through');
 
-        $call->('/down 1 5', '503', '503 503', 'where it is not told when to come back, it takes its time');
+        for my $retry_after ('', "Retry-After: Wed, 21 Oct 2015 07:28:00 GMT\r\n") {
+            my $answer = sub {
+                my ($status, $headers) = @_;
+                my $connection = $listener->accept or die 'no call';
+                sysread $connection, my $call, 65536;
+                print $connection "HTTP/1.1 $status X\r\n${headers}Content-Length: 0\r\nConnection: close\r\n\r\n";
+            };
+            ($between) = $call->('/down 1', '200', '503 200', 'where it is not told how long to wait',
+                sub { $answer->(503, $retry_after); $answer->(200, '') });
+            cmp_ok $between, '>=', 1.9, 'it takes its time';
+        }
     };
     is $api->bad_lines, '', 'nothing alarming in the log';
 }
