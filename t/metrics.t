@@ -129,6 +129,10 @@ END
     }
 
     my $samples = samples($nginx);
+    chomp(my $version = `scripts/version`);
+    like $version, qr/^\d+\.\d+\.\d+$/, 'this is a release, as scripts/version says';
+    is json($nginx)->{version}, $version, 'the module says the same';
+    is scalar(grep { /^build_info\{version="\Q$version\E",/ } keys %$samples), 1, 'Prometheus is told it, too';
     is $samples->{checks_in_flight}, 0, 'nothing is in flight';
     is $samples->{'store_breakers_open{store="default"}'}, 0, 'no breaker is open';
     is $samples->{'store_connects_total{store="default"}'}, 2, 'a connection for each worker';

@@ -1,4 +1,4 @@
-/* The module's own version, as CHANGELOG.md names it. */
+/* The module's version: here, and asked for by all else (scripts/version). */
 
 #pragma once
 
@@ -6,6 +6,6 @@
 
 namespace sl {
 
-constexpr std::string_view kVersion = "0.9.0";
+constexpr std::string_view kVersion = "1.0.0";
 
 }  // namespace sl
