@@ -13,7 +13,7 @@ MODULE  := ngx_http_sliding_limit_module.so
 SOURCES := config $(wildcard src/* src/*/* src/*/*/* lua/* page/*)
 
 .DEFAULT_GOAL := module
-.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test matrix mutants repeat chaos coverage clean
+.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test deb dist matrix mutants repeat chaos coverage clean
 
 # Further flags for the compiler, with which the module and its parts in the unit tests note which
 # of their lines are reached: see scripts/coverage.
@@ -233,6 +233,14 @@ build-test: ## every way to build the module, with a plain nginx tree
 	@scripts/install-packages build sanitize
 	@scripts/build-test "$(BUILD)" "$(JOBS)"
 
+# The package is for the nginx of this system; pandoc makes its man page.
+deb: ## install what is missing, and make the Debian package: build/libnginx-mod-http-sliding-limit_*.deb
+	@scripts/install-packages build deb
+	@scripts/build-deb "$(BUILD)"
+
+dist: ## make the source tarball of this version in build/
+	@scripts/dist "$(BUILD)"
+
 docker-test: ## build the Docker image without a daemon, and try two of them on one Redis
 	@scripts/install-packages docker redis
 	@scripts/docker-test
@@ -240,14 +248,15 @@ docker-test: ## build the Docker image without a daemon, and try two of them on 
 CXX_FILES := $(shell find src bench t -name '*.cpp' -o -name '*.h' -o -name '*.c')
 
 # The texts of the script and the page are generated: cppcheck would stumble over them.
-lint: ## check formatting, C++ and shell scripts
+lint: ## check formatting, C++, shell scripts and that there is one version
 	@scripts/install-packages lint
 	@clang-format --dry-run -Werror $(CXX_FILES)
 	@cppcheck -q --std=c++17 --enable=warning,performance,portability --error-exitcode=1 \
 	    --suppress=missingInclude --suppress=unknownMacro -i src/redis/sl_redis_script.cpp \
 	    -i src/monitor/sl_metrics_page.cpp -Isrc src t/unit t/model t/fuzz
 	@scripts/check-includes
-	@shellcheck scripts/* examples/try .ci/run
+	@scripts/check-version
+	@shellcheck scripts/* examples/try .ci/run debian/tests/limits-requests
 
 format: ## format the C++ sources
 	@scripts/install-packages lint
