@@ -13,7 +13,7 @@ MODULE  := ngx_http_sliding_limit_module.so
 SOURCES := config $(wildcard src/* src/*/* src/*/*/* lua/* page/*)
 
 .DEFAULT_GOAL := module
-.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test deb dist matrix mutants repeat chaos coverage clean
+.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test deb deb-lint deb-test apt-repository dist matrix mutants repeat chaos coverage clean
 
 # Further flags for the compiler, with which the module and its parts in the unit tests note which
 # of their lines are reached: see scripts/coverage.
@@ -48,7 +48,8 @@ help: ## this list
 	@echo "  TIMES=n        how often to repeat them (default: 20)"
 	@echo "  SEED=n         which faults it draws, to repeat a run (default: any, and it says which)"
 	@echo "  QUICK=1        a first impression instead of the whole benchmark (ten minutes); bench/run knows more"
-	@echo "  LANES=names    which versions to test with, as scripts/matrix names them (default: all)"
+	@echo "  LANES=names    which versions to test with, as scripts/matrix or deb-test names them (default: all)"
+	@echo "  KEY=name       the key of gpg that signs the apt repository (default: none)"
 
 PORT ?= 8080
 
@@ -237,6 +238,18 @@ build-test: ## every way to build the module, with a plain nginx tree
 deb: ## install what is missing, and make the Debian package: build/libnginx-mod-http-sliding-limit_*.deb
 	@scripts/install-packages build deb
 	@scripts/build-deb "$(BUILD)"
+
+deb-lint: deb ## have lintian check the Debian package
+	@scripts/install-packages deb-lint
+	@lintian --allow-root --fail-on error,warning "$(BUILD)"/deb/*.changes
+
+deb-test: ## make the Debian package for several releases, and try it in fresh systems: build/debs
+	@scripts/install-packages deb-test apt-repository
+	@scripts/deb-test "$(BUILD)" "$(LANES)"
+
+apt-repository: ## make an apt repository of the packages that deb-test has left: build/apt
+	@scripts/install-packages apt-repository
+	@scripts/apt-repository "$(BUILD)/debs" "$(BUILD)/apt" "$(KEY)"
 
 dist: ## make the source tarball of this version in build/
 	@scripts/dist "$(BUILD)"
