@@ -261,8 +261,8 @@ docker-test: ## build the Docker image without a daemon, and try two of them on 
 CXX_FILES := $(shell find src bench t -name '*.cpp' -o -name '*.h' -o -name '*.c')
 
 # The texts of the script and the page are generated: cppcheck would stumble over them.
-lint: ## check formatting, C++, shell scripts and that there is one version
-	@scripts/install-packages lint
+lint: ## check formatting, C++ (for musl, too), shell scripts and that there is one version
+	@scripts/install-packages build lint
 	@clang-format --dry-run -Werror $(CXX_FILES)
 	@cppcheck -q --std=c++17 --enable=warning,performance,portability --error-exitcode=1 \
 	    --suppress=missingInclude --suppress=unknownMacro -i src/redis/sl_redis_script.cpp \
@@ -270,6 +270,8 @@ lint: ## check formatting, C++, shell scripts and that there is one version
 	@scripts/check-includes
 	@scripts/check-version
 	@shellcheck scripts/* examples/try .ci/run debian/tests/limits-requests
+	@$(MAKE) -s module
+	@scripts/check-musl "$(BUILD)/nginx"
 
 format: ## format the C++ sources
 	@scripts/install-packages lint
