@@ -48,6 +48,7 @@ help: ## this list
 	@echo "  TIMES=n        how often to repeat them (default: 20)"
 	@echo "  SEED=n         which faults it draws, to repeat a run (default: any, and it says which)"
 	@echo "  QUICK=1        a first impression instead of the whole benchmark (ten minutes); bench/run knows more"
+	@echo "  IMAGES=names   which images to build, as scripts/docker-test names them (default: all)"
 	@echo "  LANES=names    which versions to test with, as scripts/matrix or deb-test names them (default: all)"
 	@echo "  KEY=name       the key of gpg that signs the apt repository (default: none)"
 
@@ -254,9 +255,9 @@ apt-repository: ## make an apt repository of the packages that deb-test has left
 dist: ## make the source tarball of this version in build/
 	@scripts/dist "$(BUILD)"
 
-docker-test: ## build the Docker image without a daemon, and try two of them on one Redis
+docker-test: ## build the Docker images without a daemon, and try them
 	@scripts/install-packages docker redis
-	@scripts/docker-test
+	@scripts/docker-test $(IMAGES)
 
 CXX_FILES := $(shell find src bench t -name '*.cpp' -o -name '*.h' -o -name '*.c')
 
@@ -269,7 +270,7 @@ lint: ## check formatting, C++ (for musl, too), shell scripts and that there is 
 	    -i src/monitor/sl_metrics_page.cpp -Isrc src t/unit t/model t/fuzz
 	@scripts/check-includes
 	@scripts/check-version
-	@shellcheck scripts/* examples/try .ci/run debian/tests/limits-requests
+	@shellcheck scripts/* examples/try docker/entrypoint .ci/run debian/tests/limits-requests
 	@$(MAKE) -s module
 	@scripts/check-musl "$(BUILD)/nginx"
 
