@@ -13,7 +13,7 @@ MODULE  := ngx_http_sliding_limit_module.so
 SOURCES := config $(wildcard src/* src/*/* src/*/*/* lua/* page/*)
 
 .DEFAULT_GOAL := module
-.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test deb deb-lint deb-test apt-repository dist matrix mutants repeat chaos coverage clean
+.PHONY: module help demo npm-packages test fuzz bench sanitize build-test lint format docker-test tls-test deb deb-lint deb-test apt-repository dist matrix mutants repeat chaos coverage clean
 
 # Further flags for the compiler, with which the module and its parts in the unit tests note which
 # of their lines are reached: see scripts/coverage.
@@ -48,6 +48,7 @@ help: ## this list
 	@echo "  TIMES=n        how often to repeat them (default: 20)"
 	@echo "  SEED=n         which faults it draws, to repeat a run (default: any, and it says which)"
 	@echo "  QUICK=1        a first impression instead of the whole benchmark (ten minutes); bench/run knows more"
+	@echo "  SYSTEMS=names  where to walk docs/tls.md, as scripts/tls-test names them (default: all)"
 	@echo "  IMAGES=names   which images to build, as scripts/docker-test names them (default: all)"
 	@echo "  LANES=names    which versions to test with, as scripts/matrix or deb-test names them (default: all)"
 	@echo "  KEY=name       the key of gpg that signs the apt repository (default: none)"
@@ -254,6 +255,10 @@ apt-repository: ## make an apt repository of the packages that deb-test has left
 
 dist: ## make the source tarball of this version in build/
 	@scripts/dist "$(BUILD)"
+
+tls-test: ## walk both ways of docs/tls.md, on a fresh Debian 12 and a fresh Ubuntu 22.04
+	@scripts/install-packages tls-test
+	@scripts/tls-test $(SYSTEMS)
 
 docker-test: ## build the Docker images without a daemon, and try them
 	@scripts/install-packages docker redis
