@@ -95,6 +95,17 @@ for my $page (pages()) {
     is join(' ', broken_links($page)), '', "the links of $page lead somewhere";
 }
 
+for my $page (glob 'docs/*.md') {
+    ok index(section($README, 'Documents'), "($page)") > 0, "$README leads to $page";
+}
+
+# What can be made according to the pages, can be.
+my %targets = map { $_ => 1 } contents('Makefile') =~ /^([\w-]+):/mg;
+for my $page (pages()) {
+    my @named = contents($page) =~ /(?:`|^\$ )(?:\w+=\S+ )*make ([a-z][\w-]*)/mg;
+    is join(' ', grep { !$targets{$_} } @named), '', "$page names targets of make that there are";
+}
+
 # ---- The reference
 
 my $directives = contents($DIRECTIVES);
