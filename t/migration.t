@@ -72,11 +72,14 @@ sub compared {
 sub limit_req {
     my ($before, $after, $beside) = @_;
 
-    try($before);
+    # one a minute instead of ten, so that a busy test has the time to ask
+    my %slower = ('rate=10r/m' => 'rate=1r/m');
+
+    try($before, change => \%slower);
     is answers($nginx, 8, 'GET /login?password=right'), '200:6 503:2', 'before: 6 at once, then 503';
     like $nginx->error_log, qr/limiting requests, excess: [56]\.\d+ by zone "login", client: /, 'which is logged so';
 
-    try($before, change => { ' burst=5 nodelay' => '' });
+    try($before, change => { %slower, ' burst=5 nodelay' => '' });
     is answers($nginx, 2, 'GET /login?password=right'), '200:1 503:1', 'without burst the second of two is refused';
 
     try($after);
@@ -84,7 +87,7 @@ sub limit_req {
     like $nginx->error_log, qr/sliding_limit: refused by zone "login", max 10 in 60000 ms, .*, client: /, 'which is logged so';
     ok +(ask($nginx, 'GET /login'))[1]{'retry-after'}, 'and told when to come back';
 
-    # a faster limit_req, so that the test need not wait for a minute
+    # or faster, so that it need not wait for a minute
     $redis->cli('FLUSHALL');
     try($beside, change => { 'rate=10r/m' => 'rate=300r/m' });
     my $asked = 0;
@@ -94,7 +97,7 @@ sub limit_req {
     is compared($asked) =~ s/^.*old=REJECTED .*\n//mr, shown('PASSED'), 'side by side, the log tells what the new limit would refuse';
 
     $redis->cli('FLUSHALL');
-    try($beside);
+    try($beside, change => \%slower);
     answers($nginx, 9, 'GET /login?password=right');
     is compared(9) =~ s/^.*old=PASSED.*\n//mr, shown('REJECTED'), 'and what only the old one refuses';
 
@@ -105,7 +108,7 @@ sub limit_req {
 
     # the other way round
     $redis->cli('FLUSHALL');
-    try($beside, change => { ' dry_run' => '', 'nodelay;' => 'nodelay; limit_req_dry_run on;' });
+    try($beside, change => { %slower, ' dry_run' => '', 'nodelay;' => 'nodelay; limit_req_dry_run on;' });
     is answers($nginx, 12, 'GET /login?password=right'), '200:10 429:2', 'then the new one decides';
     like compared(12), qr/^ *4 old=REJECTED_DRY_RUN new=PASSED\n *2 old=REJECTED_DRY_RUN new=REJECTED$/m,
         'and the old one only notes';
