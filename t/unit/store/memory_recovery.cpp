@@ -287,6 +287,16 @@ void where_what_is_follows_from_the_size_not_from_what_is_written(void **)
     }
 }
 
+void keys_expire_when_they_would_have(void **)
+{
+    Damaged d;
+    int64_t expires = d.key("one").expires_us;
+
+    d.t.table.leave_half_done();
+    assert_int_equal(d.used("other"), 10);
+    assert_int_equal(d.key("one").expires_us, expires);
+}
+
 void blocks_that_cannot_be_a_chain_are_not_followed(void **)
 {
     {
@@ -467,6 +477,7 @@ int main()
         cmocka_unit_test(whoever_remembers_or_forgets_puts_things_right_too),
         cmocka_unit_test(
             where_what_is_follows_from_the_size_not_from_what_is_written),
+        cmocka_unit_test(keys_expire_when_they_would_have),
         cmocka_unit_test(blocks_that_cannot_be_a_chain_are_not_followed),
         cmocka_unit_test(a_chain_that_begins_behind_its_block_begins_with_it),
         cmocka_unit_test(what_stands_behind_the_last_entry_is_gone_afterwards),
