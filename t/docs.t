@@ -30,7 +30,7 @@ my $password = File::Temp->new;
 print $password "secret\n";
 close $password;
 my %instead = ('/etc/nginx/redis.password' => "$password", '/etc/nginx/redis/password' => "$password",
-    '/etc/nginx/redis-ca.pem' => $ca->cert);
+    '/etc/nginx/redis-ca.pem' => $ca->cert, 'redis.example' => '127.0.0.1');
 
 # a module that was built without TLS says so, and nothing else
 my $without_tls = qr/needs hiredis 1\.0 or later with TLS/;

@@ -27,7 +27,7 @@ sub start_example {
     my $config = whole_configuration($text);
     # a timeout that does not fail open where the machine is busy
     my $redis = defined $with{redis} ? "redis://127.0.0.1:$with{redis} timeout=10s connect_timeout=5s" : '';
-    my $store = $redis && $config !~ s/redis:\/\/127\.0\.0\.1:6379/$redis/ ? "sliding_limit_redis $redis;" : '';
+    my $store = $redis && $config !~ s/redis:\/\/127\.0\.0\.1:6379\b/$redis/ ? "sliding_limit_redis $redis;" : '';
     my $quiet = $config =~ /^\s*access_log/m ? '' : 'access_log off;';
 
     $config =~ s/^load_module .*//m;
@@ -35,7 +35,7 @@ sub start_example {
     $config =~ s/^(\s*server \{)/$1\n    listen 127.0.0.1:$port;/mg;
     $config =~ s/^http \{/http {\n    $quiet $temp $store/m or die "no http: $config";
     $config =~ s{/var/log/nginx/}{logs/}g;
-    $config =~ s/127\.0\.0\.1:3000/127.0.0.1:$with{application}/g if $with{application};
+    $config =~ s/127\.0\.0\.1:3000\b/127.0.0.1:$with{application}/g if $with{application};
 
     return start_nginx('', port => $port,
         whole => "$load daemon off; user root; pid nginx.pid; error_log logs/error.log info;\n$config");
