@@ -198,6 +198,7 @@ def _cluster_failover(world, dice, *how):
     chosen = pick(dice)
     topology = world.topology
     old = chosen(topology.primaries())
+    wait_until(lambda: topology.replica_of(old), 30, "a replica to be known")
     new = topology.replica_of(old)
     wait_until(lambda: new.info("replication", "master_link_status") == "up", 30, "the replica to be ready")
     new.insist("CLUSTER", "FAILOVER", *how)

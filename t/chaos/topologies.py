@@ -244,8 +244,9 @@ class Cluster(Topology):
         return sorted(having_slots, key=self.servers.index)
 
     def replica_of(self, primary):
-        return next(server for server, _, its_primary, _ in self.nodes()
-                    if its_primary == self._id[primary] and server.answers())
+        """None while nobody has heard of one, as after another failover."""
+        return next((server for server, _, its_primary, _ in self.nodes()
+                     if its_primary == self._id[primary] and server.answers()), None)
 
     def id(self, server):
         return self._id[server]
