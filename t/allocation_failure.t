@@ -325,11 +325,30 @@ sub step {
     return map { "$_ (allocation $n: " . join(' < ', @{ $seen->{callers} }[0 .. 9]) . ')' } @problems;
 }
 
+# What a connection needs is live only while there is one: two of each server.
+sub wait_for_connections {
+    my %is_store = map { sprintf('%04X', $_->port) => 2 } $redis, $slow, $node, $other_node;
+
+    wait_until {
+        my %inodes = map { (readlink) // '' => 1 } glob "/proc/$worker/fd/*";
+        my %wanted = %is_store;
+        open my $sockets, '<', '/proc/net/tcp' or die "/proc/net/tcp: $!";
+        while (<$sockets>) {
+            my (undef, undef, $peer, $state, $inode) = (split)[0 .. 3, 9];
+            $wanted{ $peer =~ s/.*://r }-- if $state eq '01' && $inodes{"socket:[$inode]"};
+        }
+        !grep { $wanted{$_} != 0 } keys %is_store;
+    } 10, 'two connections to each server';
+
+    return;
+}
+
 # A store that is down may be tried meanwhile.
 sub settled_live {
     my ($wanted) = @_;
     my $live;
 
+    wait_for_connections();
     eval { wait_until { $live = $allocations->live; $live <= $wanted } 3 };
 
     return $live;
@@ -337,6 +356,7 @@ sub settled_live {
 
 for my $kind (@kinds) {
     is is_ordinary($kind), '', "$kind->{name} is what it says";
+    wait_for_connections();
     sleep 0.02;
     my $before = $allocations->live;
     my $count = count_allocations($kind);
