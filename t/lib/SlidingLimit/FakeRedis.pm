@@ -11,8 +11,8 @@
 #
 #   my ($node, $other) = start_fake_cluster();
 #
-# are two servers that admit everybody. The first says that it has all slots, but sends
-# keys that begin with MOVED or ASK on to the other one, in that way.
+# are two servers that admit everybody. The first says that it has all slots but the last,
+# and yet sends keys that begin with MOVED or ASK on to the other one, in that way.
 
 package SlidingLimit::FakeRedis;
 
@@ -63,7 +63,8 @@ sub start_fake_cluster {
 
     my $node = start_fake_redis(undef, on_connect => sub {
         my ($socket) = @_;
-        my $map = '0 127.0.0.1:' . $socket->sockport . "\@1 myself,master - 0 0 1 connected 0-16383\n";
+        my $map = '0 127.0.0.1:' . $socket->sockport . "\@1 myself,master - 0 0 1 connected 0-16382\n"
+            . "1 $to\@1 master - 0 0 1 connected 16383\n";
 
         while (my ($command, @words) = read_command($socket)) {
             my ($key, $way) = "@words" =~ /\{((MOVED|ASK)[^}]*)/;
