@@ -24,6 +24,7 @@ OTHERS = {
     'src/store/': ['t/fuzz/table_bytes.cpp', 't/fuzz/table_use.cpp', 't/model/memory_table.cpp',
                    't/model/deny_cache.cpp'],
     'src/store/pure/sl_memory_recovery': ['t/model/memory_kills.cpp'],
+    'src/store/pure/sl_limit_state': ['t/unit/request/verdict.cpp'],
 }
 
 # A round of every mix, and a few more.

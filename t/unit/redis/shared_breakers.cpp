@@ -166,6 +166,37 @@ void servers_can_come_and_go_for_ever(void **)
     }
 }
 
+/* What lies behind the places, here more of them, is nobody's. */
+void each_server_that_is_down_is_told_of_once(void **)
+{
+    auto all = std::make_unique<SharedBreakers[]>(2);
+    SharedBreakers &breakers = all[0];
+    std::set<std::string> told;
+    size_t place = 0;
+    sl::Outage outage;
+
+    assert_false(breakers.next_outage(&place, kStart, &outage));
+
+    for (size_t i = 0; i < SharedBreakers::kPlaces; i++) {
+        for (SharedBreakers *places : {&all[0], &all[1]}) {
+            Breaker breaker(*places->of(server(i), kStart));
+
+            assert_true(breaker.failed_for_all(kStart, 0, 0));
+            breaker.explain(server(i), "it burns");
+        }
+    }
+
+    place = 0;
+    while (breakers.next_outage(&place, kStart + 5, &outage)) {
+        told.emplace(outage.server());
+        assert_true(outage.reason() == "it burns");
+        assert_int_equal(outage.for_ms, 5);
+        assert_true(place <= SharedBreakers::kPlaces);
+    }
+
+    assert_int_equal(told.size(), SharedBreakers::kPlaces);
+}
+
 void workers_agree_on_places(void **)
 {
     constexpr size_t kWorkers = 4;
@@ -215,6 +246,7 @@ int main()
         cmocka_unit_test(who_has_lost_a_place_is_told_of_another),
         cmocka_unit_test(what_was_known_of_the_other_is_forgotten),
         cmocka_unit_test(servers_can_come_and_go_for_ever),
+        cmocka_unit_test(each_server_that_is_down_is_told_of_once),
         cmocka_unit_test(workers_agree_on_places),
     };
 

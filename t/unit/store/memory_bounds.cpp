@@ -212,6 +212,27 @@ void very_many_that_leave_at_once_are_dropped_in_several_calls(void **)
                      crowd.table.stats().cells - 2);
 }
 
+/* So many keys have expired that this one is still there when it is asked for,
+ * in the very moment in which the last of its requests leaves. */
+void all_that_leave_at_once_are_dropped_in_one_call(void **)
+{
+    Crowd crowd;
+    int64_t time;
+
+    for (int i = 0; i < 40; i++) {
+        std::string key = "client" + std::to_string(i % 20);
+        LimitQuery limit = limit_of(key, 5);
+
+        crowd.table.ask(&limit, 1, crowd.now++, &crowd.state, &time);
+    }
+
+    crowd.fill(7 * 1000 + 1);
+    crowd.now = crowd.time + crowd.limit.window_us;
+
+    assert_true(crowd.pages_of_asking(Decided::kYes) <= kFewPages);
+    assert_int_equal(crowd.state.used, 1);
+}
+
 void a_max_that_falls_makes_no_work_that_others_wait_for(void **)
 {
     Crowd crowd;
@@ -269,6 +290,7 @@ int main()
         cmocka_unit_test(taking_back_looks_at_few_cells_however_many_there_are),
         cmocka_unit_test(
             very_many_that_leave_at_once_are_dropped_in_several_calls),
+        cmocka_unit_test(all_that_leave_at_once_are_dropped_in_one_call),
         cmocka_unit_test(a_max_that_falls_makes_no_work_that_others_wait_for),
         cmocka_unit_test(to_make_room_is_no_walk_through_the_memory),
     };
