@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use lib 't/lib';
 
+use List::Util qw(min);
 use SlidingLimit::Load qw(start_load summary);
 use SlidingLimit::Servers qw(start_redis start_nginx wait_until);
 use Test::More;
@@ -48,11 +49,19 @@ is $passed, scalar @admitted, "all $passed that passed were counted";
 cmp_ok $passed, '>=', 3 * $max, 'over at least three windows';
 is scalar keys %by_server, 2, 'both servers let some through';
 
-my @spans = map { $admitted[ $_ + $max ] - $admitted[$_] } 0 .. $#admitted - $max;
-my ($shortest, $longest) = (sort { $a <=> $b } @spans)[0, -1];
-
+my $shortest = min map { $admitted[ $_ + $max ] - $admitted[$_] } 0 .. $#admitted - $max;
 cmp_ok sprintf('%.6f', $shortest), '>=', $window, 'never more than max in any window';
-cmp_ok $longest, '<', $window + 1, 'and never less, while clients keep asking';
+
+# Whenever it was between question and answer that somebody was refused: so many were
+# counted in the window that ended then. (nginx reckons with milliseconds.)
+my $first = 0;
+my @unjustified = grep {
+    my ($asked, $answered) = ($_->{at} - 0.002, $_->{at} + $_->{took} + 0.002);
+    $first++ while $first < $#admitted && $admitted[$first] <= $asked - $window;
+    my $last = $first + $max - 1;
+    $last > $#admitted || $admitted[$last] > $answered;
+} sort { $a->{at} <=> $b->{at} } grep { $_->{status} == 429 } @answers;
+is scalar @unjustified, 0, 'and nobody is refused while there is room';
 
 is join('', map { $_->bad_lines } @servers), '', 'nothing alarming in the logs';
 
