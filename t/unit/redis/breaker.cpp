@@ -1131,6 +1131,23 @@ void a_long_reason_is_cut_off(void **)
     assert_int_equal(outage.reason().size(), sl::Outage::kMaxReason);
 }
 
+void another_server_is_up_though_this_one_is_down(void **)
+{
+    Shared s;
+    BreakerState other{};
+
+    open(s.breaker, kStart);
+    assert_false(s.breaker.move_to(s.state));
+    assert_true(s.breaker.is_open());
+
+    assert_true(s.breaker.move_to(other));
+    assert_false(s.breaker.is_open());
+    assert_false(s.breaker.move_to(other));
+
+    assert_true(s.breaker.move_to(s.state));
+    assert_true(s.breaker.is_open());
+}
+
 void nobody_ever_reads_half_a_reason(void **)
 {
     Shared shared;
@@ -1252,6 +1269,7 @@ int main()
         cmocka_unit_test(it_says_since_when_it_is_open_and_why),
         cmocka_unit_test(what_was_said_last_is_what_it_says),
         cmocka_unit_test(a_long_reason_is_cut_off),
+        cmocka_unit_test(another_server_is_up_though_this_one_is_down),
         cmocka_unit_test(nobody_ever_reads_half_a_reason),
         cmocka_unit_test(delays_and_times_that_never_were_do_no_harm),
         cmocka_unit_test(a_text_is_no_longer_than_there_is_room_for_it),

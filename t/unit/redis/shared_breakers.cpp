@@ -51,6 +51,21 @@ void each_server_has_a_place_of_its_own(void **)
                      breakers->of(server(7), kStart + kIdle / 2));
 }
 
+/* Whichever it is. */
+void the_last_place_is_anybody_s(void **)
+{
+    auto breakers = std::make_unique<SharedBreakers>();
+    int64_t now = kStart;
+
+    for (int n = 0; n < 1000; n++, now += 2 * kIdle) {
+        for (size_t i = 1; i < SharedBreakers::kPlaces; i++) {
+            assert_non_null(breakers->of(server(i), now));
+        }
+
+        assert_non_null(breakers->of("last " + std::to_string(n), now));
+    }
+}
+
 void one_too_many_has_none(void **)
 {
     auto breakers = std::make_unique<SharedBreakers>();
@@ -239,6 +254,7 @@ int main()
 {
     const CMUnitTest tests[] = {
         cmocka_unit_test(each_server_has_a_place_of_its_own),
+        cmocka_unit_test(the_last_place_is_anybody_s),
         cmocka_unit_test(one_too_many_has_none),
         cmocka_unit_test(a_place_that_nobody_asks_for_is_given_to_another),
         cmocka_unit_test(the_one_that_was_idle_for_longest_goes_first),
