@@ -185,6 +185,28 @@ void RedisStore::take_back(const Query &query, int64_t time_us) noexcept
     }
 }
 
+PendingQuestion *RedisStore::intervene(const LimitQuery &, const Intervention &,
+                                       OperatorReceiver &receiver) noexcept
+{
+    ClientAnswer answer{};
+
+    answer.error = StoreError::kUnavailable;
+    receiver.receive(answer);
+
+    return nullptr;
+}
+
+PendingQuestion *RedisStore::list_rulings(std::string_view, std::string_view,
+                                          OperatorReceiver &receiver) noexcept
+{
+    RulingsAnswer answer{};
+
+    answer.error = StoreError::kUnavailable;
+    receiver.receive(answer);
+
+    return nullptr;
+}
+
 #define SL_TEXT_OF(number) #number
 #define SL_VERSION_OF(major, minor, patch)                                     \
     SL_TEXT_OF(major) "." SL_TEXT_OF(minor) "." SL_TEXT_OF(patch)

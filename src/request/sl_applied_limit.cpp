@@ -25,6 +25,8 @@ void note(AppliedLimit *applied, const LimitState &state,
           std::string_view decided_by) noexcept
 {
     applied->verdict.known = true;
+    applied->verdict.max =
+        state.ruled_max != kOwnMax ? state.ruled_max : applied->max;
     applied->verdict.state = state;
     applied->stored = state;
     applied->decided_by = decided_by;
@@ -38,7 +40,7 @@ LimitQuery to_query(const AppliedLimit &applied) noexcept
     return LimitQuery{view(limit.zone->name),
                       view(applied.key),
                       static_cast<int64_t>(limit.zone->window) * 1000,
-                      applied.verdict.max,
+                      applied.max,
                       applied.cost,
                       limit.zone->buckets,
                       limit.zone->counts_refused,

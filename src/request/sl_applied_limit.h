@@ -16,9 +16,11 @@ constexpr std::string_view kDenyCache = "deny_cache";
 struct AppliedLimit {
     const Limit *limit;
     ngx_str_t key;
+    int64_t max;
     int64_t cost;
 
-    /* What is known of the limit, with the max that this request has. */
+    /* What is known of the limit, with the max that this request has: an
+     * operator may have given the client another one. */
     Verdict verdict;
 
     /* The limit's store has been asked, or need not be. */

@@ -180,6 +180,7 @@ bool Check::add_limit(const Limit &limit) noexcept
     added->limit = &limit;
     added->decided_by = "none";
     added->key = values.key;
+    added->max = values.max;
     added->cost = values.cost;
     added->at = ngx_current_msec;
     added->verdict.max = values.max;

@@ -38,4 +38,27 @@ void MemoryStore::take_back(const Query &query, int64_t time_us) noexcept
     memory_.locked()->take_back(query.limits, query.count, time_us);
 }
 
+PendingQuestion *MemoryStore::intervene(const LimitQuery &,
+                                        const Intervention &,
+                                        OperatorReceiver &receiver) noexcept
+{
+    ClientAnswer answer{};
+
+    answer.error = StoreError::kUnavailable;
+    receiver.receive(answer);
+
+    return nullptr;
+}
+
+PendingQuestion *MemoryStore::list_rulings(std::string_view, std::string_view,
+                                           OperatorReceiver &receiver) noexcept
+{
+    RulingsAnswer answer{};
+
+    answer.error = StoreError::kUnavailable;
+    receiver.receive(answer);
+
+    return nullptr;
+}
+
 }  // namespace sl

@@ -32,6 +32,13 @@ class MemoryStore final : public Store {
 
     void take_back(const Query &query, int64_t time_us) noexcept override;
 
+    PendingQuestion *intervene(const LimitQuery &client,
+                               const Intervention &intervention,
+                               OperatorReceiver &receiver) noexcept override;
+    PendingQuestion *list_rulings(std::string_view zone,
+                                  std::string_view cursor,
+                                  OperatorReceiver &receiver) noexcept override;
+
     void start() noexcept override {}
     void stop() noexcept override {}
 

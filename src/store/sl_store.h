@@ -13,6 +13,7 @@
 #include "store/pure/sl_limit_query.h"
 #include "store/pure/sl_limit_state.h"
 #include "store/pure/sl_outage.h"
+#include "store/pure/sl_standing.h"
 #include "store/pure/sl_store_error.h"
 #include "store/pure/sl_store_metrics.h"
 
@@ -66,6 +67,46 @@ class AnswerReceiver {
 
   protected:
     ~AnswerReceiver() = default;
+};
+
+/* What a store says about one client. */
+struct ClientAnswer {
+    /* Whether it did as it was told. If not, nothing has changed, and `error`
+     * and perhaps `reason`, in its own words, say why. */
+    bool known;
+    StoreError error;
+    std::string_view reason;
+
+    /* Which server answered, and what its counts are called there; empty: this
+     * nginx. */
+    std::string_view server;
+    std::string_view stored_as;
+
+    /* Where the client stands now. */
+    Standing standing;
+};
+
+/* What a store says about those in a zone about whom something was ruled. */
+struct RulingsAnswer {
+    bool known;
+    StoreError error;
+    std::string_view reason;
+
+    const RuledClient *clients;
+    size_t count;
+
+    /* There may be more: what to ask with next. Empty: these are all. */
+    std::string_view cursor;
+};
+
+/* An operator who asked, and waits. The answer lasts only during the call. */
+class OperatorReceiver {
+  public:
+    virtual void receive(const ClientAnswer &answer) noexcept = 0;
+    virtual void receive(const RulingsAnswer &answer) noexcept = 0;
+
+  protected:
+    ~OperatorReceiver() = default;
 };
 
 /* A question that is under way. This belongs to the store. */
@@ -137,6 +178,25 @@ class Store {
      */
     static constexpr int64_t kUncertain = 0;
     virtual void take_back(const Query &query, int64_t time_us) noexcept = 0;
+
+    /*
+     * Does something about one client, and tells where it stands then; of the
+     * limit its max and cost do not matter. Returns nullptr if the receiver has
+     * been called. Otherwise that happens later, exactly once and within the
+     * store's timeout, unless it abandons the question first.
+     */
+    virtual PendingQuestion *intervene(const LimitQuery &client,
+                                       const Intervention &intervention,
+                                       OperatorReceiver &receiver) noexcept = 0;
+
+    /*
+     * Tells of clients in the zone about whom something was ruled, some at a
+     * time: from the beginning if `cursor` is empty. In the same way as
+     * intervene().
+     */
+    virtual PendingQuestion *list_rulings(
+        std::string_view zone, std::string_view cursor,
+        OperatorReceiver &receiver) noexcept = 0;
 
     /* A worker starts; may be called in a worker only. */
     virtual void start() noexcept = 0;

@@ -2,28 +2,9 @@
 
 #include <cstring>
 
-#include "base/pure/sl_sha256.h"
-
 namespace sl {
 
 namespace {
-
-constexpr char kHashMark = '#';
-
-bool is_ordinary(std::string_view key)
-{
-    if (key.empty() || key.size() > kMaxReadableKey || key[0] == kHashMark) {
-        return false;
-    }
-
-    for (unsigned char ch : key) {
-        if (ch < 0x20 || ch == 0x7f || ch == '{' || ch == '}') {
-            return false;
-        }
-    }
-
-    return true;
-}
 
 void append(RedisKey &to, std::string_view text)
 {
@@ -43,8 +24,6 @@ bool is_key_prefix(std::string_view text) noexcept
 RedisKey redis_key(std::string_view prefix, std::string_view zone,
                    std::string_view key, KeyStyle style) noexcept
 {
-    static_assert(kMaxReadableKey >= kSha256HexSize + 1, "a hash must fit");
-
     bool in_braces = style == KeyStyle::kInBraces;
     RedisKey name;
     name.size = 0;
@@ -54,14 +33,7 @@ RedisKey redis_key(std::string_view prefix, std::string_view zone,
     append(name, zone);
     append(name, in_braces ? ":{" : ":");
 
-    if (is_ordinary(key)) {
-        append(name, key);
-    } else {
-        append(name, {&kHashMark, 1});
-        sha256_hex(key.data(), key.size(), name.data + name.size);
-        name.size += kSha256HexSize;
-    }
-
+    name.size += readable_key(key, name.data + name.size);
     append(name, in_braces ? "}" : "");
 
     return name;

@@ -7,10 +7,10 @@
  *   - neither a prefix nor a zone's name has a ':' (configuration sees to
  *     that), so the second ':' is where the zone ends, however many the key
  *     contains;
- *   - an ordinary key stands there as it is, readable in redis-cli;
- *   - any other key (long, control characters, braces, a leading '#') stands
- *     there as '#' and its SHA-256. Braces are among them because a Redis
- *     Cluster takes what stands between the first two for the slot.
+ *   - the key stands there as readable_key() has it: an ordinary one as it is,
+ *     readable in redis-cli, and any other one hashed. Those with braces are
+ *     among the latter because a Redis Cluster takes what stands between the
+ *     first two for the slot.
  *
  * On a cluster KEY stands in braces: all limits of one client are then in one
  * slot, and can be decided about in one call.
@@ -21,13 +21,13 @@
 #include <cstddef>
 #include <string_view>
 
+#include "base/pure/sl_readable_key.h"
 #include "store/pure/sl_zone_name.h"
 
 namespace sl {
 
 constexpr std::string_view kDefaultKeyPrefix = "rate_limit";
 constexpr size_t kMaxKeyPrefix = 64;
-constexpr size_t kMaxReadableKey = 128;
 
 struct RedisKey {
     char data[kMaxKeyPrefix + 1 + kMaxZoneName + 3 + kMaxReadableKey];

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "store/pure/sl_ruling.h"
+
 namespace sl {
 
 /* Most limits one question can be about. */
@@ -44,15 +46,26 @@ struct LimitState {
 
     /* If it was counted: where, as the store wants to be told to find it. */
     uint64_t place = kNoPlace;
+
+    /* What an operator has ruled: another max, unless it is kOwnMax; and that
+     * the client is banned, which is why the limit does not admit. */
+    int64_t ruled_max = kOwnMax;
+    bool is_banned = false;
 };
 
 /* Numbers a store answers per limit: admits, used, wait_us. */
 constexpr size_t kNumbersPerLimit = 3;
 
-/* Numbers in an answer about so many limits: the last one is the time. */
+/* Numbers in an answer about so many limits: the last one is the time. Where an
+ * operator has given the client another max, the max of each limit follows. */
 constexpr size_t numbers_in_answer(size_t limits)
 {
     return limits * kNumbersPerLimit + 1;
+}
+
+constexpr size_t numbers_in_ruled_answer(size_t limits)
+{
+    return numbers_in_answer(limits) + limits;
 }
 
 /*
