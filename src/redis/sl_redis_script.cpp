@@ -8,7 +8,7 @@ namespace {
 
 /* generated from lua/sliding_window.lua by the `config` script */
 constexpr std::string_view kText =
-#include "sl_script_text.inc"
+#include "sl_sliding_window.inc"
     ;
 
 /* Redis refuses longer words of clients that have not logged in, and does not
