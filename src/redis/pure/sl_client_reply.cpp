@@ -123,6 +123,11 @@ bool read_ruling(std::string_view text, Ruling *ruling) noexcept
            && (ruling->max == kOwnMax) == (ruling->max_until_us == 0);
 }
 
+bool read_time(std::string_view text, int64_t *time_us) noexcept
+{
+    return text.find(':') == text.npos && take_number(&text, time_us);
+}
+
 bool ruled_now(const Ruling &ruling, int64_t now_us,
                RuledClient *client) noexcept
 {

@@ -42,6 +42,9 @@ bool read_request(int64_t ago_us, int64_t cost, int64_t was_refused,
  */
 bool read_ruling(std::string_view text, Ruling *ruling) noexcept;
 
+/* A time of Redis's clock, in microseconds. False: it is something else. */
+bool read_time(std::string_view text, int64_t *time_us) noexcept;
+
 /* What is left of a ruling at a time of Redis's clock. False: nothing is. */
 bool ruled_now(const Ruling &ruling, int64_t now_us,
                RuledClient *client) noexcept;

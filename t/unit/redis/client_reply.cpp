@@ -81,6 +81,22 @@ void only_what_has_not_ended_is_told(void **)
     assert_false(sl::ruled_now({0, 0, 0}, 0, &client));
 }
 
+void a_time_is_digits_and_nothing_else(void **)
+{
+    int64_t time;
+
+    assert_true(sl::read_time("1795000000123456", &time));
+    assert_true(time == 1795000000123456);
+    assert_true(sl::read_time("0", &time));
+
+    for (std::string_view text :
+         {""sv, ":"sv, "1:"sv, ":1"sv, "-1"sv, "1.5"sv, " 1"sv, "1 "sv,
+          "9007199254740993"sv, "99999999999999999999999"sv})
+    {
+        assert_false(sl::read_time(text, &time));
+    }
+}
+
 /* ---- where a client stands ---- */
 
 void an_answer_has_six_words_and_four_for_each_request(void **)
@@ -186,6 +202,7 @@ int main()
         cmocka_unit_test(a_ruling_is_read),
         cmocka_unit_test(what_is_no_ruling_is_not_read),
         cmocka_unit_test(only_what_has_not_ended_is_told),
+        cmocka_unit_test(a_time_is_digits_and_nothing_else),
         cmocka_unit_test(an_answer_has_six_words_and_four_for_each_request),
         cmocka_unit_test(where_a_client_stands_is_read),
         cmocka_unit_test(where_no_client_can_stand_is_not),
