@@ -13,12 +13,13 @@ namespace {
 constexpr size_t kMostSteps = 1000;
 constexpr size_t kEnough = 100;
 
-/* A step looks at about so many keys, and finds no more than these. */
+/* A step looks at about so many keys. */
 constexpr int64_t kKeysPerStep = 1000;
-constexpr size_t kMostFoundInStep = 4 * kKeysPerStep;
 
 /* What a cluster looks like is known in a moment, if it is not yet. */
 constexpr ngx_msec_t kLookAgainMs = 10;
+
+static_assert(kMaxReplyElements > 4 * kKeysPerStep, "some more may come");
 
 /* What was ruled, by the clock that it was ruled by. */
 constexpr std::string_view kLookUp =
@@ -389,7 +390,6 @@ bool RulingsWalk::replied(const redisReply &reply, std::string_view) noexcept
     bool makes_sense = reply.type == REDIS_REPLY_ARRAY && reply.elements == 2
                        && reply.element[0]->type == REDIS_REPLY_STRING
                        && reply.element[1]->type == REDIS_REPLY_ARRAY
-                       && reply.element[1]->elements <= kMostFoundInStep
                        && place_.set_cursor(text_of(reply.element[0]));
 
     for (size_t i = 0; makes_sense && i < reply.element[1]->elements; i++) {
