@@ -542,6 +542,7 @@ function showTop(id, clients, countTitle, ifEmpty) {
 
 // Columns that are shown when there is something in them.
 const RARE_COLUMNS = [
+    { title: 'Banned', of: (zone) => zone.requests.banned },
     { title: 'Dry run refuses', of: (zone) => zone.requests.rejected_dry_run },
     { title: 'Refused by another zone', of: (zone) => zone.requests.rejected_elsewhere },
     { title: 'Failed, let through', of: (zone) => zone.requests.failed_open },
@@ -590,7 +591,8 @@ function showZones() {
         {
             title: 'Refused share',
             number: true,
-            text: ({ requests: { passed, rejected } }) => percent(rejected, passed + rejected),
+            text: ({ requests: { passed, rejected, banned } }) => (
+                percent(rejected + banned, passed + rejected + banned)),
         },
         number('Near limit', (zone) => zone.near_limit),
         number('Deny cache hits', (zone) => zone.deny_cache_hits),
@@ -733,7 +735,7 @@ function showZoneNames() {
         names.forEach((name) => add(select, 'option', { value: name, text: name }));
     }
     if (!names.includes(chosenZone) && names.length > 0) {
-        chosenZone = highest(data.zones, ({ requests }) => requests.passed + requests.rejected).name;
+        chosenZone = highest(data.zones, ({ requests }) => requests.passed + requests.rejected + requests.banned).name;
     }
     if (select.value !== chosenZone && names.length > 0) {
         select.value = chosenZone;

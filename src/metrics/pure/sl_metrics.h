@@ -33,6 +33,7 @@ namespace sl {
 #define SL_ZONE_RESULTS(X)                                                     \
     X(kPassed, "passed")                                                       \
     X(kRejected, "rejected")                                                   \
+    X(kBanned, "banned")                                                       \
     X(kRejectedDryRun, "rejected_dry_run")                                     \
     X(kRejectedElsewhere, "rejected_elsewhere") /* by another zone */          \
     X(kFailedOpen, "failed_open")                                              \

@@ -11,13 +11,18 @@ Outcome outweighing(Outcome a, Outcome b) noexcept
 
 bool is_refusal(Outcome outcome) noexcept
 {
-    return outcome == Outcome::kRejected || outcome == Outcome::kFailedClosed;
+    return is_rejection(outcome) || outcome == Outcome::kFailedClosed;
+}
+
+bool is_rejection(Outcome outcome) noexcept
+{
+    return outcome == Outcome::kRejected || outcome == Outcome::kBanned;
 }
 
 Outcome outcome_of(const Verdict &verdict) noexcept
 {
     if (is_refusal(verdict)) {
-        return Outcome::kRejected;
+        return verdict.state.is_banned ? Outcome::kBanned : Outcome::kRejected;
     }
 
     if (is_dry_refusal(verdict)) {
@@ -31,7 +36,8 @@ ZoneResult result_of(const Verdict &verdict, bool has_failed,
                      Outcome outcome) noexcept
 {
     if (is_refusal(verdict)) {
-        return ZoneResult::kRejected;
+        return verdict.state.is_banned ? ZoneResult::kBanned
+                                       : ZoneResult::kRejected;
     }
 
     if (is_dry_refusal(verdict)) {

@@ -16,12 +16,17 @@ enum class Outcome {
     kFailedOpen,
     kFailedClosed,
     kRejected,
+    kBanned,
 };
 
 Outcome outweighing(Outcome a, Outcome b) noexcept;
 
 /* The request does not pass. */
 bool is_refusal(Outcome outcome) noexcept;
+
+/* One of its limits refuses it, and it is known how long: it is over the limit,
+ * or its client is banned. */
+bool is_rejection(Outcome outcome) noexcept;
 
 /* What one limit alone leads to; kNone as long as there is no answer. */
 Outcome outcome_of(const Verdict &verdict) noexcept;
