@@ -43,6 +43,20 @@ void write_counters(const std::string_view (&names)[N],
     text << "}";
 }
 
+template <size_t N>
+void write_numbers(const Counter (&counters)[N], Output &text)
+{
+    Commas commas(text);
+
+    text << "[";
+
+    for (const Counter &counter : counters) {
+        commas.next() << counter.load();
+    }
+
+    text << "]";
+}
+
 template <typename History>
 void write_history(const History &history, const ZoneMetrics &metrics,
                    Output &text)
@@ -131,6 +145,8 @@ void write_zone(const Zone &zone, ZoneMetrics &metrics, KeysShown keys,
                                                              : zone.store_name))
         << ",\"requests\":";
     write_counters(kZoneResultNames, metrics.results, text);
+    text << ",\"found_used\":";
+    write_numbers(metrics.found_used, text);
     text << ",\"near_limit\":" << metrics.near_limit.load()
          << ",\"deny_cache_hits\":" << metrics.deny_cache_hits.load()
          << ",\"local_decisions\":" << metrics.local_decisions.load()

@@ -104,6 +104,11 @@ void check_outcome(const Limit &limit, Outcome of_all)
     check(!v.known || !v.state.is_banned || sl::remaining(v) == 0);
     check((result == ZoneResult::kRejectedDryRun) == sl::is_dry_refusal(v));
     check(result != ZoneResult::kPassed || !sl::is_refusal(of_all));
+
+    size_t found = sl::found_by(v, 1, result);
+
+    check((found < sl::kTenths) == (result == ZoneResult::kPassed));
+    check(found <= sl::kFoundNothing);
 }
 
 /* "Outweighs" puts any limits in an order. */

@@ -56,6 +56,10 @@ void ZoneMetrics::record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
 
     add(results[static_cast<size_t>(event.result)]);
 
+    if (event.found < kFoundUsed) {
+        add(found_used[event.found]);
+    }
+
     if (event.is_near_limit) {
         add(near_limit);
     }

@@ -21,6 +21,7 @@
 
 #include "base/pure/sl_process_lock.h"
 #include "base/pure/sl_siphash.h"
+#include "metrics/pure/sl_found_used.h"
 #include "metrics/pure/sl_history.h"
 #include "metrics/pure/sl_top_list.h"
 #include "store/pure/sl_store_metrics.h"
@@ -58,6 +59,7 @@ constexpr std::string_view kZoneResultNames[] = {SL_ZONE_RESULTS(SL_NAME)};
 /* What a zone has to say about one request. */
 struct ZoneEvent {
     ZoneResult result;
+    size_t found; /* a counter of found_used, or kFoundNothing */
     bool is_near_limit;
     bool is_from_deny_cache;
     bool is_local;
@@ -93,6 +95,7 @@ class ZoneMetrics {
     Tally tally() const noexcept;
 
     Counter results[kZoneResults];
+    Counter found_used[kFoundUsed];
     Counter near_limit;
     Counter deny_cache_hits;
     Counter local_decisions;

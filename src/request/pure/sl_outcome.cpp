@@ -61,4 +61,22 @@ ZoneResult result_of(const Verdict &verdict, bool has_failed,
     return verdict.known ? ZoneResult::kPassed : ZoneResult::kAborted;
 }
 
+size_t found_by(const Verdict &verdict, int64_t cost,
+                ZoneResult result) noexcept
+{
+    const LimitState &state = verdict.state;
+
+    switch (result) {
+    case ZoneResult::kPassed:
+        return tenth_of(state.is_counted ? state.used - cost : state.used,
+                        verdict.max);
+    case ZoneResult::kRejected:
+    case ZoneResult::kBanned:
+    case ZoneResult::kRejectedDryRun:
+        return kFoundRefused;
+    default:
+        return kFoundNothing;
+    }
+}
+
 }  // namespace sl

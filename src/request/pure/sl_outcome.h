@@ -38,4 +38,11 @@ Outcome outcome_of(const Verdict &verdict) noexcept;
 ZoneResult result_of(const Verdict &verdict, bool has_failed,
                      Outcome outcome) noexcept;
 
+/*
+ * Which counter of ZoneMetrics::found_used such a result adds to, if the
+ * request has this cost: that of what was used before it came.
+ */
+size_t found_by(const Verdict &verdict, int64_t cost,
+                ZoneResult result) noexcept;
+
 }  // namespace sl

@@ -36,7 +36,7 @@ struct Shared {
 
 ZoneEvent event(ZoneResult result, std::string_view key)
 {
-    return ZoneEvent{result, false, false, false, key};
+    return ZoneEvent{result, sl::kFoundNothing, false, false, false, key};
 }
 
 uint64_t count(const ZoneMetrics &zone, ZoneResult result)
@@ -94,6 +94,26 @@ void every_result_has_its_counter(void **)
     assert_int_equal(tally.failed,
                      count(zone, ZoneResult::kFailedOpen)
                          + count(zone, ZoneResult::kFailedClosed));
+}
+
+void what_requests_find_used_is_counted_one_by_one(void **)
+{
+    Shared shared(1, 1);
+    ZoneMetrics &zone = *shared.metrics->zone("a");
+    Persistent persistent;
+    ZoneEvent found = event(ZoneResult::kPassed, "key");
+
+    for (found.found = 0; found.found <= sl::kFoundNothing; found.found++) {
+        for (size_t n = 0; n <= found.found; n++) {
+            zone.record(found, 77, kNow, kWindow, &persistent);
+        }
+    }
+
+    for (size_t i = 0; i < sl::kFoundUsed; i++) {
+        assert_int_equal(zone.found_used[i].load(), i + 1);
+    }
+
+    assert_int_equal(zone.near_limit.load(), 0);
 }
 
 void exempt_requests_are_nobodys(void **)
@@ -390,6 +410,7 @@ int main()
         cmocka_unit_test(places_go_by_name),
         cmocka_unit_test(a_zone_takes_what_the_documentation_says),
         cmocka_unit_test(every_result_has_its_counter),
+        cmocka_unit_test(what_requests_find_used_is_counted_one_by_one),
         cmocka_unit_test(exempt_requests_are_nobodys),
         cmocka_unit_test(only_who_is_refused_is_in_that_list),
         cmocka_unit_test(who_is_banned_is_in_that_list_too),

@@ -172,6 +172,64 @@ void who_was_refused_before_all_were_asked_was_so_elsewhere(void **)
                 == ZoneResult::kRejectedElsewhere);
 }
 
+/* --- found_by --- */
+
+Verdict admitting(int64_t used, bool is_counted, int64_t max = 10)
+{
+    return {max, false, true, {true, is_counted, used, 1}};
+}
+
+void what_was_used_before_the_request_is_what_it_found(void **)
+{
+    assert_int_equal(sl::found_by(admitting(1, true), 1, ZoneResult::kPassed),
+                     0);
+    assert_int_equal(sl::found_by(admitting(2, true), 1, ZoneResult::kPassed),
+                     1);
+    assert_int_equal(sl::found_by(admitting(10, true), 1, ZoneResult::kPassed),
+                     9);
+    assert_int_equal(sl::found_by(admitting(10, true), 10, ZoneResult::kPassed),
+                     0);
+}
+
+/* Not one that only looks, nor one whose status does not count. */
+void who_was_not_counted_found_all_that_is_used(void **)
+{
+    assert_int_equal(sl::found_by(admitting(0, false), 3, ZoneResult::kPassed),
+                     0);
+    assert_int_equal(sl::found_by(admitting(5, false), 3, ZoneResult::kPassed),
+                     5);
+    assert_int_equal(sl::found_by(admitting(10, false), 0, ZoneResult::kPassed),
+                     9);
+}
+
+/* A server that counts wrong may say less than the request cost. */
+void nobody_found_less_than_nothing_used(void **)
+{
+    assert_int_equal(sl::found_by(admitting(1, true), 5, ZoneResult::kPassed),
+                     0);
+}
+
+void refusals_of_all_kinds_are_one_counter(void **)
+{
+    for (ZoneResult result : {ZoneResult::kRejected, ZoneResult::kBanned,
+                              ZoneResult::kRejectedDryRun})
+    {
+        assert_int_equal(sl::found_by(kRefuses, 1, result), sl::kFoundRefused);
+        assert_int_equal(sl::found_by(kBans, 1, result), sl::kFoundRefused);
+    }
+}
+
+void who_was_not_judged_by_the_zone_found_nothing(void **)
+{
+    for (ZoneResult result :
+         {ZoneResult::kRejectedElsewhere, ZoneResult::kFailedOpen,
+          ZoneResult::kFailedClosed, ZoneResult::kExempt, ZoneResult::kAborted})
+    {
+        assert_int_equal(sl::found_by(kAdmits, 1, result), sl::kFoundNothing);
+        assert_int_equal(sl::found_by(kUnknown, 1, result), sl::kFoundNothing);
+    }
+}
+
 }  // namespace
 
 int main()
@@ -194,6 +252,11 @@ int main()
         cmocka_unit_test(whoever_did_not_wait_has_aborted),
         cmocka_unit_test(
             who_was_refused_before_all_were_asked_was_so_elsewhere),
+        cmocka_unit_test(what_was_used_before_the_request_is_what_it_found),
+        cmocka_unit_test(who_was_not_counted_found_all_that_is_used),
+        cmocka_unit_test(nobody_found_less_than_nothing_used),
+        cmocka_unit_test(refusals_of_all_kinds_are_one_counter),
+        cmocka_unit_test(who_was_not_judged_by_the_zone_found_nothing),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);
