@@ -58,9 +58,7 @@ end
 -- ---- What is to be done
 
 if act == 'forget' then
-    redis.call('UNLINK', key)
-    ban, surplus, before = 0, 0, 0
-    ruling = nil
+    ban = 0
 elseif act == 'ban' then
     ban = ARGV[4] == '0' and 0 or now + ARGV[4]
 elseif act == 'max' then
@@ -76,21 +74,27 @@ end
 if act ~= 'look' then
     local ends = math.max(ban, max_until)
     local text = string.format('%.0f:%.0f:%.0f', ban, max, max_until)
+    -- a second more, so that rounding to milliseconds cannot cut it short
+    local function ms_of(microseconds) return string.format('%d', microseconds / 1000 + 1000) end
 
-    if ruling then
+    -- what may be denied comes first, so that nothing is half done
+    if ends > now then
+        redis.call('SET', index, text, 'PX', ms_of(ends - now))
+    else
+        redis.call('UNLINK', index)
+    end
+    if act == 'forget' then
+        redis.call('UNLINK', key)
+        surplus, before = 0, 0
+    elseif ruling then
         redis.call('ZREM', key, ruling)
         before = before - 1
     end
     if ends > now then
-        -- a second more, so that rounding to milliseconds cannot cut it short
-        local ms = string.format('%d', (ends - now) / 1000 + 1000)
         redis.call('ZADD', key, 0, '!' .. text)
-        redis.call('SET', index, text, 'PX', ms)
         before = before + 1
-    else
-        redis.call('UNLINK', index)
     end
-    redis.call('PEXPIRE', key, string.format('%d', math.max(ends - now, 2 * stays) / 1000 + 1000))
+    redis.call('PEXPIRE', key, ms_of(math.max(ends - now, 2 * stays)))
 end
 
 -- ---- Where it stands
