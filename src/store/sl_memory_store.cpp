@@ -97,7 +97,7 @@ PendingQuestion *MemoryStore::list_rulings(std::string_view zone,
     u_char next[NGX_INT32_LEN];
     std::string_view beginning = "0";
     std::string_view from = cursor.empty() ? beginning : cursor;
-    ngx_int_t number =
+    int64_t number =
         ngx_atoi(reinterpret_cast<u_char *>(const_cast<char *>(from.data())),
                  from.size());
 

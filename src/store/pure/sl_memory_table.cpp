@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "store/pure/sl_memory_chain.h"
+#include "store/pure/sl_memory_deed.h"
 #include "store/pure/sl_memory_keys.h"
 #include "store/pure/sl_memory_lists.h"
 #include "store/pure/sl_memory_recovery.h"
-#include "store/pure/sl_memory_standing.h"
 #include "store/pure/sl_stamp.h"
 
 namespace sl {
@@ -386,140 +386,6 @@ void MemoryTable::take_back(const LimitQuery *limits, size_t count,
         }
     }
 }
-
-namespace {
-
-/* What an operator does about a client. */
-class Deed {
-  public:
-    Deed(Cells cells, const LimitQuery &client, int64_t now_us) noexcept
-        : cells_(cells), keys_(cells), client_(client), now_us_(now_us),
-          ruling_(ruled())
-    {}
-
-    /* False if there is more to drop than may be at a time. */
-    bool drop_expired() const noexcept;
-
-    /* False if there is no room to rule about another client. */
-    bool rule(const Intervention &intervention) noexcept;
-
-    void forget_counts() const noexcept;
-    void tell(Standing *standing) const noexcept;
-
-  private:
-    Ruling ruled() const noexcept;
-    int64_t end_of(const Intervention &intervention) const noexcept;
-
-    CellNumber find(KeyOf what) const noexcept
-    {
-        return keys_.find(keys_.name_of(client_, what));
-    }
-
-    /* Where refused requests do not count, what is left of them does not. */
-    bool has_refused() const noexcept
-    {
-        return client_.counts_refused && client_.buckets == 0;
-    }
-
-    const KeyCell *key(CellNumber number) const noexcept
-    {
-        return number != kNoCell ? &cells_.key(number) : nullptr;
-    }
-
-    Cells cells_;
-    Keys keys_;
-    const LimitQuery &client_;
-    int64_t now_us_;
-    Ruling ruling_;
-};
-
-/* Without what has ended. */
-Ruling Deed::ruled() const noexcept
-{
-    Rulings rulings(cells_);
-    const Ruling *found = rulings.are_any(now_us_)
-                              ? rulings.find(rulings.name_of(client_))
-                              : nullptr;
-    Ruling ruling;
-
-    if (found != nullptr && found->bans(now_us_)) {
-        ruling.ban_until_us = found->ban_until_us;
-    }
-
-    if (found != nullptr && found->overrides(now_us_)) {
-        ruling.max = found->max;
-        ruling.max_until_us = found->max_until_us;
-    }
-
-    return ruling;
-}
-
-bool Deed::drop_expired() const noexcept
-{
-    for (KeyOf what : {KeyOf::kCounted, KeyOf::kRefused}) {
-        CellNumber number = find(what);
-
-        if (number != kNoCell
-            && !Chain(cells_, cells_.key(number))
-                    .drop_front(last_expired(client_, now_us_)))
-        {
-            return false;
-        }
-    }
-
-    return true;
-}
-
-bool Deed::rule(const Intervention &intervention) noexcept
-{
-    switch (intervention.act) {
-    case Act::kLook:
-        return true;
-
-    case Act::kForget:
-        ruling_.ban_until_us = 0;
-        break;
-
-    case Act::kBan:
-        ruling_.ban_until_us = end_of(intervention);
-        break;
-
-    case Act::kOverride:
-        ruling_.max_until_us = end_of(intervention);
-        ruling_.max = ruling_.max_until_us != 0 ? intervention.max : kOwnMax;
-        break;
-    }
-
-    return Rulings(cells_).set(client_, ruling_, now_us_);
-}
-
-int64_t Deed::end_of(const Intervention &intervention) const noexcept
-{
-    return intervention.for_us > 0
-               ? now_us_ + std::min(intervention.for_us, kLongestRuling)
-               : 0;
-}
-
-void Deed::forget_counts() const noexcept
-{
-    for (KeyOf what : {KeyOf::kCounted, KeyOf::kRefused}) {
-        CellNumber number = find(what);
-
-        if (number != kNoCell) {
-            keys_.remove(number);
-        }
-    }
-}
-
-void Deed::tell(Standing *standing) const noexcept
-{
-    CountedKeys keys{key(find(KeyOf::kCounted)),
-                     has_refused() ? key(find(KeyOf::kRefused)) : nullptr};
-
-    read_standing(cells_, client_, keys, ruling_, now_us_, standing);
-}
-
-}  // namespace
 
 int64_t MemoryTable::set_clock(int64_t clock_us) noexcept
 {

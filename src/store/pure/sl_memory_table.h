@@ -16,6 +16,7 @@
  *   sl_memory_keys      finds keys, adds them, and removes them to make room
  *   sl_memory_refusals  what other stores have said
  *   sl_memory_rulings   what operators have ruled about clients
+ *   sl_memory_deed      what operators do about one client
  *   sl_memory_standing  where a client stands, for them to see
  *   sl_memory_recovery  makes the table whole after a process was killed
  *   sl_stamp.h          when requests and buckets leave a window
