@@ -140,7 +140,6 @@ bool RulingsWalk::Found::read(const redisReply &reply) noexcept
     case REDIS_REPLY_STRING:
         is_ruled_ = read_ruling(text_of(text), &ruling)
                     && ruled_now(ruling, now, &client_);
-        walk_.ruled_ += is_ruled_;
         return true;
 
     case REDIS_REPLY_ERROR:
@@ -232,7 +231,7 @@ RulingsWalk::RulingsWalk(const ErrandDesk &desk, std::string_view zone,
     : desk_(desk), zone_(), zone_size_(zone.copy(zone_, sizeof(zone_))),
       receiver_(receiver), all_(all), next_walk_(all.first_), place_(from),
       is_on_server_(!from.is_at_start()), steps_(0), scan_(nullptr),
-      found_(nullptr), looked_up_(nullptr), on_their_way_(0), ruled_(0),
+      found_(nullptr), count_(0), looked_up_(nullptr), on_their_way_(0),
       has_failed_(false), waits_since_(0),
       next_(Wakeup::calling<&RulingsWalk::wake>(this, Wakeup::kNeeded))
 {
@@ -312,18 +311,19 @@ bool RulingsWalk::is_at_end() const noexcept
 
 bool RulingsWalk::has_enough() const noexcept
 {
-    return steps_ >= kMostSteps || ruled_ >= kEnough;
+    return steps_ >= kMostSteps || count_ >= kEnough;
 }
 
 /* The next step on this server, or the first on the next one. */
-bool RulingsWalk::scan() noexcept
+void RulingsWalk::scan() noexcept
 {
     if (!is_on_server_) {
         place_.slot = desk_.routes().next_server(place_.slot);
     }
 
     if (!desk_.routes().knows_server(place_.slot)) {
-        return wait_for_server();
+        wait_for_server();
+        return;
     }
 
     IndexKey pattern = index_pattern(view(desk_.settings().prefix), zone());
@@ -346,11 +346,9 @@ bool RulingsWalk::scan() noexcept
     if (scan_ == nullptr) {
         note(failure);
     }
-
-    return scan_ != nullptr;
 }
 
-bool RulingsWalk::wait_for_server() noexcept
+void RulingsWalk::wait_for_server() noexcept
 {
     if (waits_since_ == 0) {
         waits_since_ = ngx_current_msec;
@@ -358,7 +356,7 @@ bool RulingsWalk::wait_for_server() noexcept
 
     if (ngx_current_msec - waits_since_ < desk_.settings().timeout) {
         next_.after(kLookAgainMs);
-        return true;
+        return;
     }
 
     char digits[kMaxDigits];
@@ -368,8 +366,6 @@ bool RulingsWalk::wait_for_server() noexcept
     failure.add({digits, static_cast<size_t>(write_number(digits, place_.slot)
                                              - digits)});
     note(failure);
-
-    return false;
 }
 
 void RulingsWalk::note(const ErrandFailure &failure) noexcept
@@ -451,6 +447,7 @@ bool RulingsWalk::add(std::string_view name) noexcept
 
     if (found != nullptr) {
         found_ = found;
+        count_++;
     }
 
     return found != nullptr;
@@ -472,7 +469,7 @@ bool RulingsWalk::has(std::string_view name) const noexcept
 void RulingsWalk::tell() noexcept
 {
     std::unique_ptr<RuledClient[]> clients(new (std::nothrow)
-                                               RuledClient[ruled_ + 1]);
+                                               RuledClient[count_ + 1]);
     RulingsAnswer answer{};
     char cursor[ScanPlace::kMaxText];
 

@@ -68,10 +68,10 @@ class RulingsWalk final : public PendingQuestion, private ErrandReceiver {
     /* A client that was found. It knows what was ruled once it was asked. */
     class Found;
 
-    bool scan() noexcept;
+    void scan() noexcept;
     bool is_at_end() const noexcept;
     bool has_enough() const noexcept;
-    bool wait_for_server() noexcept;
+    void wait_for_server() noexcept;
     bool look_up_found() noexcept;
     void tell() noexcept;
 
@@ -105,12 +105,13 @@ class RulingsWalk final : public PendingQuestion, private ErrandReceiver {
     /* The SCAN that is on its way; nullptr: none is. */
     RedisCall *scan_;
 
+    /* All that were found, the latest first. */
     Found *found_;
+    size_t count_;
 
     /* The first that has been asked about, with all that follow it. */
     Found *looked_up_;
     size_t on_their_way_;
-    size_t ruled_;
 
     bool has_failed_;
     ErrandFailure failure_;
