@@ -94,11 +94,10 @@ sub put { my ($zone, $key, $body) = @_; return told('PUT', "/plain?zone=$zone&ke
 
 sub forget { my ($zone, $key) = @_; return told('DELETE', "/plain?zone=$zone&key=$key") }
 
-# The statuses of so many requests, each shown once for a row of them.
+# The statuses of so many requests.
 sub statuses {
     my ($path, $count) = @_;
-    my $all = join ' ', map { ($nginx->try($path))[0] } 1 .. $count;
-    return $all;
+    return join ' ', map { ($nginx->try($path))[0] } 1 .. $count;
 }
 
 sub log_lines { return grep { /sliding_limit: \S+ .*(?:client "|unix)/ && /\[notice\]/ } split /\n/, $nginx->error_log }
@@ -297,11 +296,12 @@ subtest 'limit_except protects changes' => sub {
     ok told('PUT', $url, body => '{"ban":"15m"}', headers => [@type, $ann])->{ban}, 'ann may';
     is +(ask('PUT', $url, body => '{"ban":"15m"}', headers => [$ann]))[0], 415, 'if she means it';
     ok !told('DELETE', $url, headers => [@type, $ann])->{ban};
-    like +(grep { /guarded|"gu/ } log_lines())[0] // '', qr/sliding_limit: 127\.0\.0\.1 \(user "ann"\) banned client "gu?[^"]*" of zone "memory" for 900 s$/, 'the log says who it was';
+    is scalar(grep { /sliding_limit: 127\.0\.0\.1 \(user "ann"\) banned client "g\.\.\.#[0-9a-f]{8}" of zone "memory" for 900 s$/ } log_lines()), 1,
+        'the log says who it was';
 };
 
 subtest 'subrequests look, and change nothing' => sub {
-    my ($status, $headers, $body) = get($nginx->port, '/included');
+    my ($status, $headers, $body) = request($nginx->port, "GET /included HTTP/1.0\r\nHost: test\r\n\r\n");
     like $body, qr/^a\{"zone":"redis","key":"ssi".*\}\nb\{"zone":"memory","key":"ssi".*\}\nc$/s, 'included in a page';
 
     is +(ask('PUT', '/mirror?zone=memory&key=mirrored', body => '{"ban":"15m"}'))[0], 200;
@@ -434,7 +434,6 @@ for my $zone (qw(redis memory)) {
     };
 
     subtest "$zone: who has a ban or an override" => sub {
-        my %listed = map { $_ => { key => $_ } } qw(carol);
         put($zone, "listed$_", '{"ban":"1h"}') for 1 .. 20;
         put($zone, "listed$_", '{"max":7,"for":"2h"}') for 11 .. 30;
         put($zone, '%7Bodd%7D', '{"ban":"1h"}');
@@ -488,8 +487,8 @@ subtest 'for all servers' => sub {
     put('redis', 'everywhere', '{"ban":"15m"}');
     is +($other->try('/redis?k=everywhere'))[0], 429, 'a ban';
     forget('redis', 'everywhere');
-    put('redis', 'everywhere', '{"max":5,"for":"1h"}');
-    is join(' ', map { ($_->try('/redis?k=everywhere'))[0] } ($nginx, $other) x 3), '200 200 200 200 200 429', 'an override';
+    put('redis', 'more', '{"max":5,"for":"1h"}');
+    is join(' ', map { ($_->try('/redis?k=more'))[0] } ($nginx, $other) x 3), '200 200 200 200 200 429', 'an override';
 };
 
 subtest 'the location may have limits itself' => sub {
@@ -515,7 +514,7 @@ subtest 'the log' => sub {
 
     my $masked = client('memory', 'logged')->{masked};
     my @expected = (
-        'banned client "logged\x22\x0A\x5C\xC3\xA4" of zone "redis" for 5400 s',
+        'banned client "logged\x22\x0a\x5c\xc3\xa4" of zone "redis" for 5400 s',
         'lifted the ban of client "logged" of zone "redis"',
         'set the max of client "logged" of zone "memory" to 500 for 86400 s',
         'lifted the override of client "logged" of zone "memory"',
@@ -524,8 +523,8 @@ subtest 'the log' => sub {
     );
     my @lines = map { s/^.*?sliding_limit: //r } log_lines();
     splice @lines, 0, $before;
-    is lc(shift @lines), lc "127.0.0.1 $_", $_ for @expected;
-    is shift @lines, qq{127.0.0.1 (user "q\\x22\\x5C") reset client "$masked" of zone "memory"}, 'whoever says who it is';
+    is shift @lines, "127.0.0.1 $_", $_ for @expected;
+    is shift @lines, qq{127.0.0.1 (user "q\\x22\\x5c") reset client "$masked" of zone "memory"}, 'whoever says who it is';
     is scalar @lines, 0, 'and nothing of those who only look';
 };
 
@@ -568,15 +567,18 @@ subtest 'HTTP/2' => sub {
     my @json = ('-H', 'Content-Type: application/json');
     my $url = '/admin?zone=redis&key=h2';
     for my $chunked (0, 1) {
-        my @data = $chunked ? ('-X', 'PUT', '-T', '-') : ('-X', 'PUT', '-d');
         local $ENV{BODY} = '{"ban":"15m"}';
         my $told = $chunked ? `printf '%s' "\$BODY" | curl -sS --max-time 30 --http2-prior-knowledge -H 'Content-Type: application/json' -T - 'http://127.0.0.1:$h2_port$url'`
             : $curl->($url, @json, '-X', 'PUT', '-d', $ENV{BODY}) =~ s/200$//r;
         ok eval { decode_json($told)->{ban} }, ($chunked ? 'without' : 'with') . ' a length' or diag $told;
         is $curl->($url, @json, '-X', 'DELETE') =~ /"ban":null.*200$/s, 1, 'forgotten';
     }
-    like $curl->($url, @json, '-X', 'PUT', '-d', ' ' x 5000), qr/too large.*413$/s;
-    like scalar(`head -c 5000 /dev/zero | curl -sS --max-time 30 --http2-prior-knowledge -H 'Content-Type: application/json' -T - 'http://127.0.0.1:$h2_port$url'`), qr/too large/;
+    # nginx resets the stream of a body that it does not want; some versions of curl do not
+    # read the answer then if they are still sending
+    my $too_large = sub { my ($send) = @_; for (1 .. 20) { my $told = $send->(); return $told if $told =~ /error/ } return '' };
+    like $too_large->(sub { $curl->($url, @json, '-X', 'PUT', '-d', ' ' x 5000, '--stderr', '/dev/null') }), qr/too large.*413$/s, 'too large, with a length';
+    like $too_large->(sub { scalar `head -c 5000 /dev/zero | curl -s --max-time 30 --http2-prior-knowledge -H 'Content-Type: application/json' -T - 'http://127.0.0.1:$h2_port$url'` }),
+        qr/too large/, 'and without one';
     like $curl->($url, @json, '-X', 'DELETE', '-H', "Origin: http://127.0.0.1:$h2_port"), qr/200$/, 'Origin: this server';
     like $curl->($url, @json, '-X', 'DELETE', '-H', 'Origin: http://127.0.0.1'), qr/403$/, 'Origin: another one';
     like $curl->($url, '-I'), qr/^HTTP\/2 200 .*200$/s, 'HEAD';
@@ -588,17 +590,17 @@ subtest 'HTTP/2' => sub {
 subtest 'a Redis that is silent' => sub {
     client('redis', 'warm');
     $redis->pause;
-    my $before = () = log_lines();
     my @waiting = map { begin_request($nginx->port, $_) }
         message('GET', '/admin?zone=redis&key=silent'), message('GET', '/admin?zone=redis&overrides'),
         message('PUT', '/admin?zone=redis&key=silent', body => '{"ban":"15m"}');
     my @answers = map { local $/; scalar readline $_ } @waiting;
     $redis->resume;
-    like $_, qr/^HTTP\/1.1 503 /, '503' for @answers;
+    like $_, qr/^HTTP\/1.1 503 /, 'no answer in time' for @answers;
     my @errors = map { decode_json((split /\r\n\r\n/)[1])->{error} } @answers;
     like $_, qr/^the store "default" gave no answer, (?:timeout|down|connection)\b/, $_ for @errors;
-    like $errors[0], qr/; nothing has changed$/;
-    like $errors[2], qr/; it may have been done all the same, look again$|down.*; nothing has changed$/;
+    unlike $errors[$_], qr/may not have been done/, 'who looks changes nothing' for 0, 1;
+    like $errors[2], qr/; what was wanted may or may not have been done$/, 'whoever wanted a change is told to look again';
+    ok scalar(grep { /127\.0\.0\.1 may have banned client "[^"]*" of zone "redis" for 900 s, but got no answer$/ } log_lines()), 'and so is the log';
     wait_until { eval { client('redis', 'warm'); 1 } } 20, 'Redis to be asked again';
     still_fine();
 };
