@@ -122,8 +122,8 @@ void fuzz_zone(Input *input)
     /* the history goes on from what it found */
     uint64_t passed = zone.tally().passed;
 
-    zone.record({sl::ZoneResult::kPassed, false, false, false, key}, 1, now_ms,
-                window_ms, &persistent);
+    zone.record({sl::ZoneResult::kPassed, 0, false, false, false, key}, 1,
+                now_ms, window_ms, &persistent);
     check(zone.tally().passed == passed + 1);
 }
 
