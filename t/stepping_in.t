@@ -36,6 +36,8 @@ my $CONFIG = <<'END';
     location = /if { sliding_limit_metrics admin; if ($arg_a) { set $b 1; } }
     location = /mirrored { sliding_limit_metrics admin; client_body_buffer_size 8; mirror /nowhere; }
     location = /nowhere { internal; return 204; }
+    location = /copied { sliding_limit_metrics admin; mirror /copy; }
+    location = /copy { internal; proxy_pass http://127.0.0.1:$server_port/plain?zone=memory&key=copy; }
     location = /mirror { mirror /admin; return 200; }
     location = /included { ssi on; ssi_types text/plain; default_type text/plain; }
     location = /after { sliding_limit_metrics admin; post_action /nowhere; }
@@ -306,6 +308,14 @@ subtest 'subrequests look, and change nothing' => sub {
 
     is +(ask('PUT', '/mirror?zone=memory&key=mirrored', body => '{"ban":"15m"}'))[0], 200;
     is client('memory', 'mirrored')->{ban}, undef, 'what is mirrored changes nothing';
+    still_fine();
+};
+
+subtest 'a copy of the request has its body, too' => sub {
+    put('memory', 'copy', '{"ban":null}');
+    is +(ask('PUT', '/copied?zone=memory&key=original', body => '{"ban":"15m"}'))[0], 200;
+    wait_until { client("memory", "copy")->{ban} } 5, "the ban that the copy asks for";
+    ok client('memory', 'original')->{ban}, 'and the original was heard';
     still_fine();
 };
 

@@ -35,8 +35,11 @@ SmallBody::Progress SmallBody::read(ngx_http_request_t *r,
     }
 }
 
-/* Somebody else may have read the body before, mirror for example; then it can
- * be in a file. */
+/*
+ * Somebody else may have read the body before, mirror for example. Then it can
+ * be in a file, and is theirs as well: it stays as it is. Otherwise a buffer
+ * that was taken to its end is used again for what is still to come.
+ */
 bool SmallBody::take(ngx_http_request_t *r) noexcept
 {
     if (r->request_body == nullptr) {
@@ -49,6 +52,10 @@ bool SmallBody::take(ngx_http_request_t *r) noexcept
         if (!take(link->buf)) {
             return false;
         }
+
+        if (r->reading_body) {
+            link->buf->pos = link->buf->last;
+        }
     }
 
     if (r->reading_body) {
@@ -58,8 +65,7 @@ bool SmallBody::take(ngx_http_request_t *r) noexcept
     return true;
 }
 
-/* A buffer that is read to its end is used again. */
-bool SmallBody::take(ngx_buf_t *buffer) noexcept
+bool SmallBody::take(const ngx_buf_t *buffer) noexcept
 {
     size_t room = sizeof(text_) - size_;
 
@@ -67,7 +73,6 @@ bool SmallBody::take(ngx_buf_t *buffer) noexcept
         std::string_view text = view(buffer->pos, buffer->last);
 
         size_ += text.copy(text_ + size_, room);
-        buffer->pos = buffer->last;
 
         return true;
     }

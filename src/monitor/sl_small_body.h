@@ -27,7 +27,7 @@ class SmallBody {
 
   private:
     bool take(ngx_http_request_t *r) noexcept;
-    bool take(ngx_buf_t *buffer) noexcept;
+    bool take(const ngx_buf_t *buffer) noexcept;
 
     size_t size_ = 0;
 
