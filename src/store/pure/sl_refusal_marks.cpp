@@ -33,6 +33,10 @@ void RefusalMarks::refused_until(size_t place, int64_t us) noexcept
 void RefusalMarks::forget_until(size_t place, int64_t us) noexcept
 {
     move_on(&void_until_us_[place], us);
+
+    /* should a refusal be remembered at this very moment, whoever comes next
+     * asks once more than need be */
+    until_us_[place].store(0);
 }
 
 }  // namespace sl

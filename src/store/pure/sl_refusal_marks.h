@@ -34,7 +34,8 @@ class RefusalMarks {
         return now_us < until_us_[place].load(std::memory_order_relaxed);
     }
 
-    /* What was asked up to this moment, by the same clock, is void. */
+    /* What was asked up to this moment, by the same clock, is void. So there is
+     * nothing to look for: a ban that is lifted may have been a long one. */
     void forget_until(size_t place, int64_t us) noexcept;
 
     int64_t void_until(size_t place) const noexcept

@@ -65,6 +65,20 @@ void a_change_is_no_refusal(void **)
     assert_int_equal(marks.void_until(7), 100);
 }
 
+void what_is_void_need_not_be_looked_for(void **)
+{
+    RefusalMarks marks{};
+
+    marks.refused_until(7, 1000);
+    marks.refused_until(8, 1000);
+    marks.forget_until(7, 100);
+    assert_false(marks.may_have_refused(7, 101));
+    assert_true(marks.may_have_refused(8, 101));
+    marks.refused_until(7, 200);
+    assert_true(marks.may_have_refused(7, 199));
+    assert_false(marks.may_have_refused(7, 200));
+}
+
 void a_name_always_has_the_same_mark(void **)
 {
     assert_int_equal(RefusalMarks::place_of("login"),
@@ -95,6 +109,7 @@ int main()
         cmocka_unit_test(nothing_is_void_at_first),
         cmocka_unit_test(the_latest_change_counts),
         cmocka_unit_test(a_change_is_no_refusal),
+        cmocka_unit_test(what_is_void_need_not_be_looked_for),
         cmocka_unit_test(a_name_always_has_the_same_mark),
         cmocka_unit_test(names_are_spread_over_the_marks),
     };
