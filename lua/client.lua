@@ -140,7 +140,8 @@ local function look_at_log()
     for n = #newest - 1, 1, -2 do
         local member = newest[n]
         local refused = string.find(member, '!', 1, true) and 1 or 0
-        show(now - newest[n + 1], cost_of(member), refused, string.match(member, '^[^*!]*'))
+        -- one that somebody else has written may be of any length
+        show(now - newest[n + 1], cost_of(member), refused, string.sub(string.match(member, '^[^*!]*'), 1, 36))
     end
 end
 

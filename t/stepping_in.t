@@ -483,6 +483,18 @@ for my $zone (qw(redis memory)) {
     };
 }
 
+subtest 'entries that somebody else has written' => sub {
+    my $now = sprintf '%.0f', (time - 10) * 1e6;
+    $redis->cli('ZADD', 'rate_limit:redis:foreign', $now, 'x' x 50);
+    is client('redis', 'foreign')->{requests}[0]{id}, 'x' x 36, 'as much of a long id as ids have';
+    $redis->cli('ZADD', 'rate_limit:redis:foreign', -9e15, 'other');
+    like complaint('GET', '/plain?zone=redis&key=foreign'), qr/^503 the store "default" gave no answer, nonsense: what it has stored for the client is not what checks store$/;
+    is statuses('/redis?k=foreign', 1), '200', 'whoever checks has no use for that';
+    ok client('redis', 'nobody'), 'and nobody else is told that Redis is down';
+    unlike $nginx->error_log, qr/is down/, 'nor the log';
+    still_fine();
+};
+
 subtest 'a max that varies' => sub {
     is statuses('/redis-varies?k=vera&max=2', 3), '200 200 429';
     my $told = client('varies', 'vera');

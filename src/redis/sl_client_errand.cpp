@@ -1,5 +1,6 @@
 #include "redis/sl_client_errand.h"
 
+#include <algorithm>
 #include <new>
 
 #include "redis/pure/sl_client_reply.h"
@@ -71,48 +72,56 @@ ClientAnswer answer_for(const ErrandFailure &failure)
     return answer;
 }
 
-bool read_numbers(redisReply *const *words, size_t count, int64_t *numbers)
+bool are_numbers(redisReply *const *words, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (words[i]->type != REDIS_REPLY_INTEGER) {
-            return false;
-        }
-
-        numbers[i] = words[i]->integer;
-    }
-
-    return true;
+    return std::all_of(words, words + count, [](const redisReply *word) {
+        return word->type == REDIS_REPLY_INTEGER;
+    });
 }
 
-bool read_request_from(redisReply *const *words, CountedRequest *request)
+/* Whether the script returns such words, whatever they say. */
+bool is_from_script(const redisReply &reply, size_t *shown)
 {
-    int64_t numbers[kWordsPerRequest - 1];
-    const redisReply *id = words[kWordsPerRequest - 1];
-
-    return read_numbers(words, kWordsPerRequest - 1, numbers)
-           && id->type == REDIS_REPLY_STRING
-           && read_request(numbers[0], numbers[1], numbers[2], text_of(id),
-                           request);
-}
-
-/* False: it is not what the script returns. */
-bool read(const redisReply &reply, Standing *standing)
-{
-    int64_t numbers[kStandingNumbers];
-    size_t shown;
-
     if (reply.type != REDIS_REPLY_ARRAY
-        || !requests_in_answer(reply.elements, &shown)
-        || !read_numbers(reply.element, kStandingNumbers, numbers)
-        || !read_standing(numbers, shown, standing))
+        || !requests_in_answer(reply.elements, shown)
+        || !are_numbers(reply.element, kStandingNumbers))
     {
         return false;
     }
 
     redisReply *const *words = reply.element + kStandingNumbers;
 
+    for (size_t i = 0; i < *shown; i++, words += kWordsPerRequest) {
+        if (!are_numbers(words, kWordsPerRequest - 1)
+            || words[kWordsPerRequest - 1]->type != REDIS_REPLY_STRING)
+        {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+/* False: the words say what cannot be. */
+bool read(const redisReply &reply, size_t shown, Standing *standing)
+{
+    int64_t numbers[kStandingNumbers];
+
+    for (size_t i = 0; i < kStandingNumbers; i++) {
+        numbers[i] = reply.element[i]->integer;
+    }
+
+    if (!read_standing(numbers, shown, standing)) {
+        return false;
+    }
+
+    redisReply *const *words = reply.element + kStandingNumbers;
+
     for (size_t i = 0; i < shown; i++, words += kWordsPerRequest) {
-        if (!read_request_from(words, &standing->requests[i])) {
+        if (!read_request(words[0]->integer, words[1]->integer,
+                          words[2]->integer, text_of(words[3]),
+                          &standing->requests[i]))
+        {
             return false;
         }
     }
@@ -159,25 +168,31 @@ void ClientErrand::abandon(bool) noexcept
     delete this;
 }
 
+/* Nobody but the operator need be told of what others have written there: the
+ * server is as good as ever for whoever checks. */
 bool ClientErrand::replied(const redisReply &reply,
                            std::string_view server) noexcept
 {
     ClientAnswer answer{};
+    size_t shown;
+    bool is_reply = is_from_script(reply, &shown);
 
-    answer.known = read(reply, &answer.standing);
+    answer.known = is_reply && read(reply, shown, &answer.standing);
     answer.server = server;
 
-    if (!answer.known) {
-        tell_uncertain(ErrandFailure(StoreError::kNonsense,
-                                     "its answer is not what the script "
+    if (answer.known) {
+        tell(answer);
+    } else {
+        tell_uncertain(
+            ErrandFailure(StoreError::kNonsense,
+                          is_reply ? "what it has stored for the client is not "
+                                     "what checks store"
+                                   : "its answer is not what the script "
                                      "returns"),
-                       server);
-        return false;
+            server);
     }
 
-    tell(answer);
-
-    return true;
+    return is_reply;
 }
 
 void ClientErrand::refused(StoreError error, std::string_view reason,
