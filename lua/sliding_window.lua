@@ -28,13 +28,16 @@
 --
 -- Returns three whole numbers for each limit, of each request
 --   admits   0 if the limit has no room for this request, 1 if it has, 2 if it
---            has and the request was counted; -1 if that is not decided yet: the
---            request has to be asked about once more, alone (see below)
+--            has and the request was counted, 3 if the client is banned; -1 if that
+--            is not decided yet: the request has to be asked about once more, alone
+--            (see below)
 --   used     what is used of max, with this request if it was counted; or more than
 --            that, while a log of costs still has many entries that have expired
 --   wait     microseconds: until something leaves the window if the limit
 --            admits (0: there is nothing in it), else until it would admit
--- and then the time in microseconds; or, for taking back, how many were.
+-- and then the time in microseconds; or, for taking back, how many were. If an operator
+-- has given the client another max, one more number follows for each limit: that max, or 0
+-- where there is none.
 --
 -- The request is counted in every set if every limit has room, else in none.
 -- What is counted at time t is in the window while now - t < window.
@@ -53,6 +56,11 @@
 -- future were moved, 'moved' is scored with the end of the last such bucket, below 0.
 -- Nobody can tell any more whose counts stand in the buckets up to that one, so nothing
 -- is taken back from them.
+--
+-- What an operator has ruled about the client stands in either as '!BAN:MAX:UNTIL', scored
+-- 0: until when it is banned, another max, and until when that holds, or 0. (client.lua
+-- writes it.) A ban refuses all requests, and does not count them. Rulings are taken out
+-- of a set while a limit is decided about, so that nothing else need know of them.
 --
 -- Every key lives as long as what is in it counts, at least: one window if that is
 -- a single request, else two. Two are enough until the oldest request leaves or is
@@ -170,7 +178,7 @@ if string.sub(args[1], 1, 1) == '/' then
                 end
             end
 
-            -- scored 0 is no request, but the sum of what costs exceed 1
+            -- scored 0 is no request, but a ruling, or the sum of what costs exceed 1
             if entry.err or first == '0' or expired > 0 or rest and rest > window
                 or count >= maxes[l] and ahead_of_now(key) > 0 then
                 is_ordinary = false
@@ -294,16 +302,55 @@ local function write_sum(log, surplus, refused)
     log.sum, log.surplus, log.refused = sum, surplus, sum and refused or 0
 end
 
-local function take_back_from_log(log)
-    local is_there = redis.call('ZREM', log.key, member_of(log.cost)) == 1
+-- If what a set begins with, and is scored 0, is a ruling: takes it out, and lets the
+-- limit be as it says.
+local function take_ruling(limit, member)
+    local ban, max, ends = string.match(member, '^!(%d+):(%d+):(%d+)$')
+    if not ban then
+        return false
+    end
 
-    if is_there then
-        keep_for(log.key, 2 * log.window)
+    redis.call('ZREM', limit.key, member)
+    limit.own_max, limit.ban, limit.ruled_max, limit.ruled_until = limit.max, tonumber(ban), 0, 0
+    if tonumber(ends) > now then
+        limit.max, limit.ruled_max, limit.ruled_until = tonumber(max), tonumber(max), tonumber(ends)
+    end
+    limit.is_banned = limit.ban > now
+    return true
+end
+
+-- Puts back what still holds of it.
+local function put_back_ruling(limit)
+    local ends = limit.ban and math.max(limit.ban, limit.ruled_until) or 0
+
+    if ends > now then
+        redis.call('ZADD', limit.key, 0,
+            string.format('!%.0f:%.0f:%.0f', limit.ban, limit.ruled_max, limit.ruled_until))
+        keep_for(limit.key, math.max(ends - now, 2 * (limit.span or limit.window)))
+    end
+end
+
+-- To take back one that is not the oldest does not change for how long the log is needed.
+local function take_back_from_log(log)
+    local member, first = member_of(log.cost), redis.call('ZRANGE', log.key, 0, 1)
+
+    if first[1] and take_ruling(log, first[1]) then
+        first = redis.call('ZRANGE', log.key, 0, 1)
+    end
+
+    local is_there = redis.call('ZREM', log.key, member) == 1
+
+    if is_there and first[2] then
+        local has_costs = string.sub(first[1], 1, 1) == '+'
+        if has_costs or first[1] == member then
+            keep_for(log.key, 2 * log.window)
+        end
         if log.cost > 1 then
-            read_sum(log, redis.call('ZRANGE', log.key, 0, 0)[1])
+            read_sum(log, first[1])
             write_sum(log, log.surplus - log.cost + 1, log.refused)
         end
     end
+    put_back_ruling(log)
     return is_there
 end
 
@@ -419,6 +466,9 @@ local function read_log(log)
 
     log.size, log.surplus, log.refused, log.unsure, log.first = 0, 0, 0, 0, 0
 
+    if entry[2] == '0' and take_ruling(log, entry[1]) then
+        entry = redis.call('ZRANGE', log.key, '0', '0', 'WITHSCORES')
+    end
     if entry[2] == '0' then
         read_sum(log, entry[1])
         entry = redis.call('ZRANGE', log.key, '1', '1', 'WITHSCORES')
@@ -515,7 +565,7 @@ local function forget_refused(log)
     end
 end
 
--- The time of the request with which as much has left as is needed.
+-- The time of the request with which as much has left as is needed; nil: there is none.
 local function last_to_leave(log, need)
     local rank = log.first
 
@@ -562,6 +612,10 @@ local function read_buckets(limit)
     local moved = first == 3 and -entries[2] or 0
     local used, oldest, ahead, removed = 0, current + 1, 0, {}
 
+    if entries[first + 1] == '0' and take_ruling(limit, entries[first]) then
+        table.remove(entries, first)
+        table.remove(entries, first)
+    end
     if entries[first] and (entries[first + 1] == '0' or not tonumber(entries[first])) then
         -- a log until now, of costs or ids: the configuration has changed
         redis.call('UNLINK', limit.key)
@@ -634,6 +688,35 @@ local function last_bucket_to_leave(limit, need)
     end
 end
 
+-- How long until as much has left as is needed; nil: that is never.
+local function until_left(limit, need)
+    local leaves
+
+    if limit.buckets == 0 then
+        leaves = last_to_leave(limit, need)
+    else
+        leaves = last_bucket_to_leave(limit, need)
+    end
+    return leaves and leaves + (limit.span or limit.window) - now
+end
+
+-- How long until the limit, with this max, would admit the request; nil: that is never.
+local function until_room(limit, max)
+    local need = limit.used + limit.cost - max - (limit.unsure or 0)
+    return need > 0 and until_left(limit, need) or need <= 0 and 0 or nil
+end
+
+-- The same with what was ruled, as long as that holds.
+local function until_admitted(limit)
+    local wait, rest = until_room(limit, limit.max), (limit.ruled_until or 0) - now
+
+    if rest > 0 and (not wait or wait > rest) then
+        wait = until_room(limit, limit.own_max)
+        wait = wait and math.max(wait, rest)
+    end
+    return wait and math.max(wait, (limit.ban or 0) - now) or 0
+end
+
 local admitted, decided = true, true
 
 for i, limit in ipairs(asked) do
@@ -643,57 +726,57 @@ for i, limit in ipairs(asked) do
     elseif not read_log(limit) then
         decided = false
     end
+    limit.admits = limit.admits and not limit.is_banned
     admitted = admitted and (limit.admits or limit.is_dry_run)
 end
 
-local reply = {}
-
-if not decided then
-    for i = 1, #asked do
-        reply[3 * i - 2], reply[3 * i - 1], reply[3 * i] = -1, 0, 0
-    end
-    reply[#reply + 1] = now
-    return reply
-end
+local reply, maxes = {}, {}
+local is_ruled = false
 
 for i, limit in ipairs(asked) do
-    local admits, is_log = limit.admits, limit.buckets == 0
-    local is_counted
+    local admits = limit.admits
+    local is_counted, wait
 
-    if admits then
-        is_counted = admitted and limit.cost > 0
+    if not decided then
+        reply[3 * i - 2], reply[3 * i - 1], reply[3 * i] = -1, 0, 0
     else
-        is_counted = limit.counts_refused
-    end
-
-    if is_counted and is_log then
-        count_in_log(limit)
-        if not admits and limit.unsure == 0 and is_crowded(limit) then
-            forget_refused(limit)
+        if admits then
+            is_counted = admitted and limit.cost > 0
+        else
+            is_counted = limit.counts_refused and not limit.is_banned
         end
-    elseif is_counted then
-        count_in_bucket(limit, limit.cost)
+
+        if is_counted and limit.buckets == 0 then
+            count_in_log(limit)
+            if not admits and limit.unsure == 0 and is_crowded(limit) then
+                forget_refused(limit)
+            end
+        elseif is_counted then
+            count_in_bucket(limit, limit.cost)
+        end
+
+        if admits then
+            wait = until_left(limit, 1) or 0
+        else
+            wait = until_admitted(limit)
+        end
+
+        reply[3 * i - 2] = admits and (is_counted and 2 or 1) or limit.is_banned and 3 or 0
+        reply[3 * i - 1] = limit.used
+        reply[3 * i] = wait
     end
 
-    -- when as much will have left as this request needs, or anything at all
-    local need, leaves = 1
-
-    if not admits then
-        need = limit.used + limit.cost - limit.max - (limit.unsure or 0)
-    end
-    if is_log then
-        leaves = last_to_leave(limit, need)
-        leaves = leaves and leaves + limit.window
-    else
-        leaves = last_bucket_to_leave(limit, need)
-        leaves = leaves and leaves + limit.span
-    end
-
-    reply[3 * i - 2] = admits and (is_counted and 2 or 1) or 0
-    reply[3 * i - 1] = limit.used
-    reply[3 * i] = leaves and leaves - now or 0
+    put_back_ruling(limit)
+    maxes[i] = limit.ruled_max or 0
+    is_ruled = is_ruled or maxes[i] > 0
 end
 
 reply[#reply + 1] = now
+
+if is_ruled then
+    for _, max in ipairs(maxes) do
+        reply[#reply + 1] = max
+    end
+end
 
 return reply

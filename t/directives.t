@@ -471,17 +471,24 @@ refused("sliding_limit_deny_cache $_", { http => $redis, location => "sliding_li
 
 # ---- sliding_limit_metrics
 
-my $KEYS = 'must be "keys=masked", "keys=plain" or "keys=off"';
+my $KEYS = 'must be "keys=masked", "keys=plain", "keys=off" or "admin"';
 
 accepted("sliding_limit_metrics $_", location => "sliding_limit_metrics $_;")
-    for '', 'keys=masked', 'keys=plain', 'keys=off';
+    for '', 'keys=masked', 'keys=plain', 'keys=off', 'admin', 'keys=plain admin', 'admin keys=off';
+accepted('sliding_limit_metrics with limit_except',
+    location => 'sliding_limit_metrics admin; limit_except GET HEAD { deny all; }');
 accepted('sliding_limit_metrics beside limits', with_limit(limit(), 'sliding_limit_metrics;'));
 accepted('sliding_limit_metrics twice, differently',
     server => 'location /a { sliding_limit_metrics; } location /b { sliding_limit_metrics keys=off; }');
 refused("sliding_limit_metrics $_", { location => "sliding_limit_metrics \"$_\";" },
     qq{invalid parameter "$_", $KEYS})
-    for '', 'keys', 'keys=', 'keys=on', 'Keys=plain', 'keys=plain ', 'plain', 'on', 'off', '$uri';
-refused('sliding_limit_metrics with two values', { location => 'sliding_limit_metrics keys=off keys=off;' },
+    for '', 'keys', 'keys=', 'keys=on', 'Keys=plain', 'keys=plain ', 'plain', 'on', 'off', '$uri',
+    'Admin', 'admin=', 'admin=on', 'keys=admin', 'administrator';
+refused("sliding_limit_metrics $_->[0] ", { location => "sliding_limit_metrics $_->[0];" }, "$_->[1] is given twice")
+    for ['keys=off keys=off', 'keys'], ['keys=off keys=plain', 'keys'], ['admin admin', 'admin'];
+refused("sliding_limit_metrics $_ and nonsense", { location => "sliding_limit_metrics $_ nonsense;" },
+    qq{invalid parameter "nonsense", $KEYS}) for 'keys=plain', 'admin';
+refused('sliding_limit_metrics with three values', { location => 'sliding_limit_metrics keys=off admin admin;' },
     'invalid number of arguments in "sliding_limit_metrics"');
 refused('sliding_limit_metrics twice in a location', { location => 'sliding_limit_metrics; sliding_limit_metrics;' },
     '"sliding_limit_metrics" directive is duplicate');

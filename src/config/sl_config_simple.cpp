@@ -45,6 +45,31 @@ ngx_uint_t keys_shown(std::string_view argument)
     return 0;
 }
 
+bool read_metrics_parameter(ngx_conf_t *cf, const ngx_str_t &word,
+                            LocationConf *lcf)
+{
+    bool is_admin = view(word) == "admin";
+    ngx_uint_t keys = keys_shown(view(word));
+
+    if (!is_admin && keys == 0) {
+        return refuse_value(cf, "parameter", word,
+                            "\"keys=masked\", \"keys=plain\", \"keys=off\" "
+                            "or \"admin\"");
+    }
+
+    if (is_admin ? lcf->is_admin : lcf->keys_shown != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: %s is given twice",
+                           is_admin ? "admin" : "keys");
+        return false;
+    }
+
+    lcf->is_admin = lcf->is_admin || is_admin;
+    lcf->keys_shown = is_admin ? lcf->keys_shown : keys;
+
+    return true;
+}
+
 }  // namespace
 
 bool set_memory(ngx_conf_t *cf, MainConf *mcf) noexcept
@@ -140,13 +165,14 @@ bool set_metrics(ngx_conf_t *cf, LocationConf *lcf) noexcept
         return false;
     }
 
-    lcf->keys_shown = words.size() == 1 ? ngx_uint_t{kMaskedKeys}
-                                        : keys_shown(view(words[1]));
+    for (size_t i = 1; i < words.size(); i++) {
+        if (!read_metrics_parameter(cf, words[i], lcf)) {
+            return false;
+        }
+    }
 
     if (lcf->keys_shown == 0) {
-        return refuse_value(cf, "parameter", words[1],
-                            "\"keys=masked\", \"keys=plain\" or "
-                            "\"keys=off\"");
+        lcf->keys_shown = kMaskedKeys;
     }
 
     if (policy->len == 0 && !make_page_policy(cf, policy)) {

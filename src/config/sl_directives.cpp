@@ -126,7 +126,7 @@ ngx_command_t commands[] = {
       nullptr },
 
     { ngx_string("sliding_limit_metrics"),
-      NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS | NGX_CONF_TAKE1,
+      NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS | NGX_CONF_TAKE12,
       directive<set_metrics>,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,

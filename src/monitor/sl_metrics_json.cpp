@@ -1,32 +1,12 @@
 #include "monitor/sl_metrics_json.h"
 
 #include "base/sl_version.h"
+#include "monitor/sl_json_pieces.h"
 #include "monitor/sl_metrics_walk.h"
 
 namespace sl {
 
 namespace {
-
-/* Puts commas between the members of an object or the elements of an array. */
-class Commas {
-  public:
-    explicit Commas(Output &text) noexcept : text_(text), is_first_(true) {}
-
-    Output &next() noexcept
-    {
-        if (!is_first_) {
-            text_ << ",";
-        }
-
-        is_first_ = false;
-
-        return text_;
-    }
-
-  private:
-    Output &text_;
-    bool is_first_;
-};
 
 template <size_t N>
 void write_counters(const std::string_view (&names)[N],
@@ -118,19 +98,13 @@ void write_zone(const Zone &zone, ZoneMetrics &metrics, KeysShown keys,
 {
     text << "{\"name\":";
     text.json_string(view(zone.name)) << ",\"max\":";
-
-    if (zone.max == kMaxVaries) {
-        text << "\"varies\"";
-    } else {
-        text << zone.max;
-    }
-
+    write_max(zone, text);
     text << ",\"window\":";
     text.seconds(zone.window * 1000) << ",\"store\":";
-    text.json_string(view(zone.store->kind() == kMemoryStore ? str(kMemoryStore)
-                                                             : zone.store_name))
-        << ",\"requests\":";
+    text.json_string(store_name(zone)) << ",\"requests\":";
     write_counters(kZoneResultNames, metrics.results, text);
+    text << ",\"changes\":";
+    write_counters(kZoneChangeNames, metrics.changes, text);
     text << ",\"near_limit\":" << metrics.near_limit.load()
          << ",\"deny_cache_hits\":" << metrics.deny_cache_hits.load()
          << ",\"local_decisions\":" << metrics.local_decisions.load()
@@ -213,8 +187,10 @@ std::string_view name_of(KeysShown keys)
 
 }  // namespace
 
-void write_json(const MainConf &mcf, KeysShown keys, Output &text) noexcept
+void write_json(const MainConf &mcf, const LocationConf &lcf,
+                Output &text) noexcept
 {
+    auto keys = static_cast<KeysShown>(lcf.keys_shown);
     ngx_str_t host{ngx_cycle->hostname.len, ngx_cycle->hostname.data};
 
     text << "{\"host\":";
@@ -224,7 +200,8 @@ void write_json(const MainConf &mcf, KeysShown keys, Output &text) noexcept
         << "\",\"tls\":" << (mcf.has_tls ? "true" : "false") << ",\"now\":";
     text.seconds(wall_clock_ms() * 1000)
         << ",\"since\":" << mcf.recorder->metrics()->since_s() << ",\"keys\":\""
-        << name_of(keys) << "\",\"checks_in_flight\":"
+        << name_of(keys) << "\",\"admin\":" << (lcf.is_admin ? "true" : "false")
+        << ",\"checks_in_flight\":"
         << mcf.recorder->metrics()->checks_in_flight() << ",\"zones\":[";
 
     Commas zones(text);

@@ -7,7 +7,8 @@
 
 namespace sl {
 
-/* `keys` says how clients are shown. */
-void write_json(const MainConf &mcf, KeysShown keys, Output &text) noexcept;
+/* The location says how clients are shown, and whether they may be changed. */
+void write_json(const MainConf &mcf, const LocationConf &lcf,
+                Output &text) noexcept;
 
 }  // namespace sl

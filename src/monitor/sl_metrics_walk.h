@@ -35,6 +35,13 @@ void for_each_store(const MainConf &mcf, Function function)
     function(kMemoryStore, *mcf.memory);
 }
 
+/* The name of the store that counts for the zone. */
+inline std::string_view store_name(const Zone &zone) noexcept
+{
+    return zone.store->kind() == kMemoryStore ? kMemoryStore
+                                              : view(zone.store_name);
+}
+
 /* When the outage began, in microseconds since 1970. */
 inline uint64_t beginning_of(const Outage &outage) noexcept
 {

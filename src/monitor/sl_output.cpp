@@ -9,6 +9,29 @@ namespace {
 constexpr size_t kBufferSize = 16 * 1024;
 constexpr size_t kLongestString = 256;
 
+/* What is escaped at a time. */
+constexpr size_t kLongestPiece = 256;
+
+/* How much of a text to escape at once, so that no character is cut in half. */
+size_t piece_size(std::string_view text)
+{
+    constexpr size_t kLongestCharacter = 4;
+
+    if (text.size() <= kLongestPiece) {
+        return text.size();
+    }
+
+    size_t size = kLongestPiece;
+
+    while (size > kLongestPiece - kLongestCharacter
+           && (static_cast<u_char>(text[size]) & 0xc0) == 0x80)
+    {
+        size--;
+    }
+
+    return size;
+}
+
 }  // namespace
 
 Output::Output(ngx_pool_t *pool) noexcept
@@ -113,14 +136,28 @@ Output &Output::seconds(uint64_t microseconds) noexcept
 
 Output &Output::json_string(std::string_view text) noexcept
 {
-    char escaped[kLongestString * kLongestEscape];
-    char *end =
-        escape_json_without_markup(text.substr(0, kLongestString), escaped);
+    return long_json_string(text.substr(0, kLongestString));
+}
 
-    return *this << "\""
-                 << std::string_view(escaped,
-                                     static_cast<size_t>(end - escaped))
-                 << "\"";
+Output &Output::long_json_string(std::string_view text) noexcept
+{
+    *this << "\"";
+
+    return json_text(text) << "\"";
+}
+
+Output &Output::json_text(std::string_view text) noexcept
+{
+    while (!text.empty()) {
+        char escaped[kLongestPiece * kLongestEscape];
+        size_t size = piece_size(text);
+        char *end = escape_json_without_markup(text.substr(0, size), escaped);
+
+        *this << std::string_view(escaped, static_cast<size_t>(end - escaped));
+        text.remove_prefix(size);
+    }
+
+    return *this;
 }
 
 ngx_chain_t *Output::chain(bool is_all) noexcept

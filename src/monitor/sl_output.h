@@ -30,6 +30,12 @@ class Output {
      * escaped, too. */
     Output &json_string(std::string_view text) noexcept;
 
+    /* The same for a text of any length. */
+    Output &long_json_string(std::string_view text) noexcept;
+
+    /* Appends it as a part of such a string, without the quotes. */
+    Output &json_text(std::string_view text) noexcept;
+
     /* False: out of memory, and something is missing. */
     bool is_complete() const noexcept { return is_complete_; }
 

@@ -83,6 +83,19 @@ void write_zone_requests(const MainConf &mcf, Output &text)
     });
 }
 
+void write_zone_changes(const MainConf &mcf, Output &text)
+{
+    Family family(text, "zone_changes_total", "counter",
+                  "What operators have changed about clients of a zone here.");
+
+    for_each_zone(mcf, [&](const Zone &zone, const ZoneMetrics &metrics) {
+        for (size_t i = 0; i < kZoneChanges; i++) {
+            family.sample("zone", view(zone.name), "change",
+                          kZoneChangeNames[i], metrics.changes[i].load());
+        }
+    });
+}
+
 void write_zone_max(const MainConf &mcf, Output &text)
 {
     Family family(text, "zone_max", "gauge",
@@ -277,6 +290,7 @@ void write_prometheus(const MainConf &mcf, Output &text) noexcept
         .sample("", mcf.recorder->metrics()->since_s());
 
     write_zone_requests(mcf, text);
+    write_zone_changes(mcf, text);
     write_zone_max(mcf, text);
     write_zone_counters(mcf, text);
     write_zone_clients(mcf, text);

@@ -64,6 +64,23 @@ void ClusterOwners::moved(unsigned slot, ClusterNode *to) noexcept
     refresh_soon();
 }
 
+unsigned ClusterOwners::next_lowest(unsigned slot) const noexcept
+{
+    /* most are as the one before them, and found at once */
+    auto has_lower = [this](unsigned it) {
+        ClusterNode *const *end = owners_ + it;
+
+        return it > 0
+               && (end[-1] == *end || std::find(owners_, end, *end) != end);
+    };
+
+    while (slot < kClusterSlots && has_lower(slot)) {
+        slot++;
+    }
+
+    return slot;
+}
+
 /* ---- asking ---- */
 
 void ClusterOwners::refresh_soon() noexcept

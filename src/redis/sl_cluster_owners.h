@@ -26,6 +26,11 @@ class ClusterOwners {
     /* nullptr: nobody knows. */
     ClusterNode *of(unsigned slot) const noexcept { return owners_[slot]; }
 
+    /* The lowest slot from this one on whose server has none below it; slots of
+     * which nobody knows whose they are count as those of one more server.
+     * kClusterSlots: there is none. */
+    unsigned next_lowest(unsigned slot) const noexcept;
+
     /* A server says that this one has the slot; nullptr: one that cannot be
      * connected to has it. */
     void moved(unsigned slot, ClusterNode *to) noexcept;

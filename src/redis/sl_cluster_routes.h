@@ -23,6 +23,16 @@ class ClusterRoutes final : public RedisRoutes, private CallCarrier {
     void stop() noexcept override;
     RedisChannel *channel_for(unsigned slot) noexcept override;
 
+    unsigned next_server(unsigned slot) const noexcept override
+    {
+        return owners_.next_lowest(slot);
+    }
+
+    bool knows_server(unsigned slot) const noexcept override
+    {
+        return owners_.of(slot) != nullptr;
+    }
+
     CallPtr redirect(RedisChannel &from, CallPtr call,
                      std::string_view error) noexcept override;
     bool needs_one_slot() const noexcept override { return true; }

@@ -58,30 +58,48 @@ CallPtr RedisCall::create(Kind kind, const ScriptArgs &args,
 {
     char room[ScriptText::kMaxSize];
     ScriptText text(args, room);
-    size_t size = text.all().size();
-    void *memory = ::operator new(sizeof(RedisCall) + size, std::nothrow);
+    CallPtr call = create(kind, args.count, args.slot, receiver, text.all());
+
+    if (call != nullptr) {
+        call->keys_ = text.keys().of(call->command_);
+        call->shared_ = text.limits().of(call->command_);
+        call->id_ = text.id().of(call->command_);
+        call->may_be_joined_ = text.is_short();
+    }
+
+    return call;
+}
+
+CallPtr RedisCall::create_errand(std::string_view command, unsigned slot,
+                                 ErrandReceiver &receiver) noexcept
+{
+    return create(Kind::kErrand, 0, slot, &receiver, command);
+}
+
+CallPtr RedisCall::create(Kind kind, size_t limits, unsigned slot,
+                          AnswerReceiver *receiver,
+                          std::string_view command) noexcept
+{
+    void *memory =
+        ::operator new(sizeof(RedisCall) + command.size(), std::nothrow);
 
     if (memory == nullptr) {
         return nullptr;
     }
 
-    CallPtr call(new (memory) RedisCall(kind, args, receiver));
-    char *command = reinterpret_cast<char *>(call.get() + 1);
+    CallPtr call(new (memory) RedisCall(kind, limits, slot, receiver));
+    char *text = reinterpret_cast<char *>(call.get() + 1);
 
-    call->command_ = {command, text.all().copy(command, size)};
-    call->keys_ = text.keys().of(call->command_);
-    call->shared_ = text.limits().of(call->command_);
-    call->id_ = text.id().of(call->command_);
-    call->may_be_joined_ = text.is_short();
+    call->command_ = {text, command.copy(text, command.size())};
 
     return call;
 }
 
-RedisCall::RedisCall(Kind kind, const ScriptArgs &args,
+RedisCall::RedisCall(Kind kind, size_t limits, unsigned slot,
                      AnswerReceiver *receiver) noexcept
-    : RedisCommand{on_reply_to_it}, ngx_queue_t(), kind_(kind),
-      limits_(args.count), slot_(args.slot), may_be_joined_(false),
-      receiver_(receiver), carrier_(nullptr), waited_(0),
+    : RedisCommand{on_reply_to_it}, ngx_queue_t(), kind_(kind), limits_(limits),
+      slot_(slot), may_be_joined_(false), receiver_(receiver),
+      carrier_(nullptr), waited_(0),
       timer_(Wakeup::calling<&RedisCall::end_time>(this, Wakeup::kNeeded)),
       is_late_(false), late_since_(0), watch_(nullptr), is_undecided_(false),
       is_retried_(false), redirects_(0)
@@ -108,6 +126,13 @@ void RedisCall::reply(const Answer &answer) noexcept
     if (to != nullptr) {
         to->receive(answer);
     }
+}
+
+ErrandReceiver *RedisCall::end_errand() noexcept
+{
+    timer_.cancel();
+
+    return static_cast<ErrandReceiver *>(std::exchange(receiver_, nullptr));
 }
 
 void RedisCall::abandon(bool keep_provisional) noexcept

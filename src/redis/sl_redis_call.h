@@ -1,6 +1,7 @@
 /*
  * A call of lua/sliding_window.lua: what it says, who waits for the answer, and
- * what has to be done if nobody does.
+ * what has to be done if nobody does. Or an errand, some other command that an
+ * operator has a use for; it takes the same way, but alone.
  *
  * A call has one owner at a time: whoever holds its CallPtr, or the CallQueue
  * it is in. It may live long after its asker gave up or went away: until its
@@ -48,6 +49,24 @@ class Provisional {
     char id_[kUuidSize];
 };
 
+/*
+ * Whoever sends an errand, and is told exactly one of these, inside hiredis:
+ * what the server said, or, by receive(), why there will be no reply.
+ */
+class ErrandReceiver : public AnswerReceiver {
+  public:
+    /* False: that is no reply to it. */
+    virtual bool replied(const redisReply &reply,
+                         std::string_view server) noexcept = 0;
+
+    /* The server has not done it, and says why. */
+    virtual void refused(StoreError error, std::string_view reason,
+                         std::string_view server) noexcept = 0;
+
+  protected:
+    ~ErrandReceiver() = default;
+};
+
 /* Who has calls on their way, and is told what becomes of them. */
 class CallCarrier {
   public:
@@ -74,11 +93,16 @@ class RedisCall final : public RedisCommand,
         kProbe,        /* asks to see whether the server answers */
         kTakeBack,     /* may be tried again, however often it has run */
         kTakeBackOnce, /* may not */
+        kErrand,
     };
 
     /* nullptr: out of memory. `receiver` gets the answer, if there is one. */
     static CallPtr create(Kind kind, const ScriptArgs &args,
                           AnswerReceiver *receiver) noexcept;
+
+    /* Of a command in Redis's protocol; the slot is as ScriptArgs has it. */
+    static CallPtr create_errand(std::string_view command, unsigned slot,
+                                 ErrandReceiver &receiver) noexcept;
 
     /* It is larger than its type: the command stands behind it. */
     static void operator delete(void *memory) noexcept;
@@ -99,7 +123,9 @@ class RedisCall final : public RedisCommand,
 
     bool is_repeatable() const noexcept { return kind_ == Kind::kTakeBack; }
 
-    /* How many limits it is about. */
+    bool is_errand() const noexcept { return kind_ == Kind::kErrand; }
+
+    /* How many limits it is about; an errand is about none. */
     size_t limits() const noexcept { return limits_; }
 
     /* As ScriptArgs has it. */
@@ -144,6 +170,10 @@ class RedisCall final : public RedisCommand,
 
     /* Answers whoever still waits. */
     void reply(const Answer &answer) noexcept;
+
+    /* Of an errand: whoever still waits, and is to be told by the caller then.
+     * nullptr: nobody does. */
+    ErrandReceiver *end_errand() noexcept;
 
     /* The timer stays: that no reply comes is worth knowing all the same. */
     void abandon(bool keep_provisional) noexcept override;
@@ -237,8 +267,12 @@ class RedisCall final : public RedisCommand,
   private:
     friend class CallQueue;
 
-    RedisCall(Kind kind, const ScriptArgs &args,
+    RedisCall(Kind kind, size_t limits, unsigned slot,
               AnswerReceiver *receiver) noexcept;
+
+    static CallPtr create(Kind kind, size_t limits, unsigned slot,
+                          AnswerReceiver *receiver,
+                          std::string_view command) noexcept;
 
     void end_time() noexcept;
 

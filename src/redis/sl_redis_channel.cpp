@@ -80,6 +80,23 @@ PendingQuestion *RedisChannel::ask(CallPtr &&call, Answer *answer) noexcept
     return asked;
 }
 
+RedisCall *RedisChannel::run(CallPtr &&errand, StoreError *why_not) noexcept
+{
+    RedisCall *sent = errand.get();
+
+    if (call_count() >= kMaxCalls) {
+        *why_not = StoreError::kOverload;
+        return nullptr;
+    }
+
+    if (send(std::move(errand)) != nullptr) {
+        *why_not = StoreError::kConnection;
+        return nullptr;
+    }
+
+    return sent;
+}
+
 CallPtr RedisChannel::adopt(CallPtr call, bool with_asking) noexcept
 {
     if (!connection_.accepts() || call_count() >= kMaxCalls
@@ -145,8 +162,8 @@ void RedisChannel::postpone(CallPtr call) noexcept
 
 CallPtr RedisChannel::send(CallPtr call) noexcept
 {
-    /* what it takes back must have been counted before */
-    if (call->takes_back()) {
+    /* what it takes back, or wants to see, must have been counted before */
+    if (call->takes_back() || call->is_errand()) {
         send_collected();
     }
 

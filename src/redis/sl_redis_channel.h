@@ -85,12 +85,20 @@ class RedisChannel final : private RedisUser,
      * answer is in `*answer`. */
     PendingQuestion *ask(CallPtr &&call, Answer *answer) noexcept;
 
+    /* Sends an errand, in the same way. */
+    RedisCall *run(CallPtr &&errand, StoreError *why_not) noexcept;
+
     /* Takes back what these limits have counted, now or when the server is
      * back. */
     void take_back(const ScriptArgs &all) noexcept;
 
     /* For a call that another channel was the wrong one for. */
     [[nodiscard]] CallPtr adopt(CallPtr call, bool with_asking) noexcept;
+
+    /* Why ask() has no chance, if that concerns only this channel; empty: it
+     * does not, or nobody knows. And which server of a cluster it is for. */
+    std::string_view reason() const noexcept { return recovery_.reason(); }
+    std::string_view server() const noexcept { return log_.server(); }
 
     /* For other commands than calls. */
     RedisConnection &connection() noexcept { return connection_; }
@@ -117,6 +125,8 @@ class RedisChannel final : private RedisUser,
     void answered(CallGroup &group, const redisReply *reply) noexcept;
     void answered_with_error(CallGroup &group, std::string_view error) noexcept;
     void lost(CallGroup &group) noexcept;
+    void errand_replied(RedisCall &errand, const redisReply *reply) noexcept;
+    void errand_refused(CallPtr errand, std::string_view error) noexcept;
     void deliver(RedisCall &call, const Answer &answer) noexcept;
     CallPtr ask_alone(CallPtr call) noexcept;
     CallPtr ask_again(CallPtr call) noexcept;

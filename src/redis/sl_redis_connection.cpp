@@ -100,6 +100,25 @@ bool RedisConnection::leads_to(const RedisEndpoint &endpoint) const noexcept
     return endpoint.port == port_ && (has_name || view(endpoint.host) == host_);
 }
 
+ServerName RedisConnection::server_name() const noexcept
+{
+    ServerName name;
+    bool is_ipv6 = port_ != 0 && strchr(host_, ':') != nullptr;
+    u_char *end = ngx_snprintf(bytes(name.data), sizeof(name.data), "%s%s%s",
+                               is_ipv6 ? "[" : "", host_, is_ipv6 ? "]" : "");
+
+    if (port_ != 0) {
+        end = ngx_snprintf(
+            end,
+            static_cast<size_t>(bytes(name.data) + sizeof(name.data) - end),
+            ":%d", static_cast<int>(port_));
+    }
+
+    name.size = static_cast<size_t>(end - bytes(name.data));
+
+    return name;
+}
+
 void RedisConnection::renew() noexcept
 {
     if (state_ == State::kUp) {

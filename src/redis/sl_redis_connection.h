@@ -25,6 +25,15 @@
 
 namespace sl {
 
+/* Where a server is, as people read it. */
+struct ServerName {
+    /* An address in brackets, a colon and a port; or the path of a socket. */
+    char data[NGX_SOCKADDR_STRLEN + sizeof("[]:65535")];
+    size_t size;
+
+    std::string_view view() const noexcept { return {data, size}; }
+};
+
 class RedisConnection final : private LocatorUser {
   public:
     RedisConnection(const RedisSettings &settings, RedisLocator &locator,
@@ -54,6 +63,9 @@ class RedisConnection final : private LocatorUser {
      * name is the same server, whichever of its addresses that is.
      */
     bool leads_to(const RedisEndpoint &endpoint) const noexcept;
+
+    /* That server. */
+    ServerName server_name() const noexcept;
 
     /* Connects anew, because the server is not the right one any more. */
     void renew() noexcept;

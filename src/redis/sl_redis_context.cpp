@@ -12,28 +12,42 @@ namespace sl {
 
 namespace {
 
-/* No reply that is asked for has more elements than an answer about kMaxLimits
- * limits, nor more arrays inside each other than the one to ROLE. */
-constexpr size_t kMaxElements = numbers_in_answer(kMaxLimits);
+/* No reply to a check has more elements than an answer about kMaxLimits limits,
+ * nor any reply more arrays inside each other than the one to ROLE. */
+constexpr size_t kMaxElements = numbers_in_ruled_answer(kMaxLimits);
 constexpr int kMaxDepth = 3;
+
+/* Operators are told more: an array of numbers and texts, which may be in
+ * another one. */
+constexpr int kMaxDepthOfLarge = 2;
 
 /*
  * hiredis allocates whatever arrays a server announces, and 0.14 walks them
- * when freeing. Nothing that is asked for is answered with a large one. This is
- * a template because hiredis 1.0 changed the type of the count.
+ * when freeing. Nothing that is asked for is answered with many large ones.
+ * This is a template because hiredis 1.0 changed the type of the count.
  */
 redisReplyObjectFunctions *default_functions;
+
+bool is_large(size_t elements)
+{
+    return elements > kMaxElements;
+}
 
 template <typename Count>
 void *create_small_array(const redisReadTask *task, Count elements) noexcept
 {
+    auto count = static_cast<size_t>(elements);
     int depth = 1;
+    bool is_in_large = false;
 
     for (const redisReadTask *t = task->parent; t != nullptr; t = t->parent) {
         depth++;
+        is_in_large |= is_large(static_cast<size_t>(t->elements));
     }
 
-    if (static_cast<size_t>(elements) > kMaxElements || depth > kMaxDepth) {
+    if (count > kMaxReplyElements || is_in_large
+        || depth > (is_large(count) ? kMaxDepthOfLarge : kMaxDepth))
+    {
         return nullptr;
     }
 

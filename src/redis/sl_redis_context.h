@@ -12,6 +12,10 @@ extern "C" {
 
 namespace sl {
 
+/* An array with more elements is no reply to anything: a step of SCAN finds
+ * about a thousand keys, and rarely some more. */
+constexpr size_t kMaxReplyElements = 4096;
+
 struct OpenedContext {
     /* nullptr: it failed, and the rest says why. */
     redisAsyncContext *ac;

@@ -50,6 +50,10 @@ class RedisRecovery final : private AnswerReceiver {
     /* What is known by all workers: the server is not worth asking. */
     bool is_down() const noexcept { return breaker_.is_open(); }
 
+    /* Why this connection is down, if that says nothing about others; empty: it
+     * is not. */
+    std::string_view reason() const noexcept { return reason_.text(); }
+
     /* Looks soon whether there is something to be done. */
     void look_soon() noexcept;
 

@@ -71,6 +71,10 @@ void RedisChannel::replied(RedisCall *const *calls, size_t count,
 
     if (reply == nullptr) {
         lost(group);
+    } else if (group.calls[0]->is_errand()) {
+        reply->type == REDIS_REPLY_ERROR
+            ? errand_refused(std::move(group.calls[0]), text_of(reply))
+            : errand_replied(*group.calls[0], reply);
     } else if (reply->type == REDIS_REPLY_ERROR) {
         answered_with_error(group, text_of(reply));
     } else {
@@ -179,6 +183,48 @@ void RedisChannel::answered(CallGroup &group, const redisReply *reply) noexcept
         }
     }
 }
+
+/* ---- replies to errands ---- */
+
+void RedisChannel::errand_replied(RedisCall &errand,
+                                  const redisReply *reply) noexcept
+{
+    ServerName server = connection_.server_name();
+
+    if (!errand.is_late()) {
+        recovery_.succeeded();
+    }
+
+    ErrandReceiver *to = errand.end_errand();
+
+    if (to != nullptr && !to->replied(*reply, server.view())) {
+        connection_.fail(Trouble::kUnreachable,
+                         "its answer to an operator is no answer");
+    }
+}
+
+/* What is wrong with an errand is told to whoever sent it, and to nobody else:
+ * it may be wrong with errands alone. */
+void RedisChannel::errand_refused(CallPtr errand,
+                                  std::string_view error) noexcept
+{
+    RedisError kind = classify_redis_error(error);
+    ServerName server = connection_.server_name();
+
+    if (kind == RedisError::kElsewhere
+        && settings_.topology == Topology::kCluster) {
+        errand = owner_.redirect(*this, std::move(errand), error);
+    }
+
+    ErrandReceiver *to = errand != nullptr ? errand->end_errand() : nullptr;
+
+    if (to != nullptr) {
+        to->refused(to_store_error(kind), OneLine(error, settings_).text(),
+                    server.view());
+    }
+}
+
+/* ---- what becomes of calls ---- */
 
 /* Gives the answer to whoever waits. If nobody does, what is provisional is
  * taken back. */

@@ -18,6 +18,15 @@ class RedisRoutes : public ChannelOwner {
     /* The way to the server that has the keys of this slot; nullptr: none is
      * known. */
     virtual RedisChannel *channel_for(unsigned slot) noexcept = 0;
+
+    /*
+     * To find each server once: the lowest slot from this one on whose server
+     * has none below it. kClusterSlots: there is none.
+     */
+    virtual unsigned next_server(unsigned slot) const noexcept = 0;
+
+    /* Whether it is known which server that is. If not, it may be soon. */
+    virtual bool knows_server(unsigned slot) const noexcept = 0;
 };
 
 }  // namespace sl

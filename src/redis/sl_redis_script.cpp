@@ -6,14 +6,19 @@ namespace sl {
 
 namespace {
 
-/* generated from lua/sliding_window.lua by the `config` script */
+/* generated from the files in lua/ by the `config` script */
 constexpr std::string_view kText =
-#include "sl_script_text.inc"
+#include "sl_sliding_window.inc"
+    ;
+
+constexpr std::string_view kClientText =
+#include "sl_client.inc"
     ;
 
 /* Redis refuses longer words of clients that have not logged in, and does not
  * say that their password is wrong. */
 static_assert(kText.size() < 16384, "the script must be shorter");
+static_assert(kClientText.size() <= kMaxClientScript, "so must this one");
 
 constexpr size_t kShaHexSize = 40;
 
@@ -37,6 +42,11 @@ struct Sha {
 std::string_view script_text() noexcept
 {
     return kText;
+}
+
+std::string_view client_script_text() noexcept
+{
+    return kClientText;
 }
 
 std::string_view script_sha() noexcept

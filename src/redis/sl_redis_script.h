@@ -1,4 +1,6 @@
-/* The Lua script, embedded by the build, and the digest Redis knows it by. */
+/* The Lua scripts, embedded by the build, and the digest Redis knows the one by
+ * that counts. The other, lua/client.lua, is sent as it is: operators are rare.
+ */
 
 #pragma once
 
@@ -10,5 +12,8 @@ std::string_view script_text() noexcept;
 
 /* SHA-1 of the text in 40 lower-case hex digits. */
 std::string_view script_sha() noexcept;
+
+constexpr size_t kMaxClientScript = 16383;
+std::string_view client_script_text() noexcept;
 
 }  // namespace sl

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "redis/pure/sl_cluster_slot.h"
+#include "redis/sl_client_errand.h"
 #include "redis/sl_cluster_routes.h"
 
 namespace sl {
@@ -108,6 +109,7 @@ bool RedisStore::next_outage(size_t *place, Outage *outage) const noexcept
 void RedisStore::stop() noexcept
 {
     next_start_.cancel();
+    walks_.end();
 
     if (routes_ != nullptr) {
         routes_->stop();
@@ -185,23 +187,41 @@ void RedisStore::take_back(const Query &query, int64_t time_us) noexcept
     }
 }
 
-PendingQuestion *RedisStore::intervene(const LimitQuery &, const Intervention &,
+/* ---- operators ---- */
+
+ErrandDesk RedisStore::errand_desk() const noexcept
+{
+    return ErrandDesk(settings_, *routes_, shared().breakers);
+}
+
+PendingQuestion *RedisStore::intervene(const LimitQuery &client,
+                                       const Intervention &intervention,
                                        OperatorReceiver &receiver) noexcept
 {
+    if (routes_ != nullptr) {
+        return ClientErrand::send(errand_desk(), client, intervention,
+                                  receiver);
+    }
+
     ClientAnswer answer{};
 
-    answer.error = StoreError::kUnavailable;
+    answer.error = StoreError::kDown;
     receiver.receive(answer);
 
     return nullptr;
 }
 
-PendingQuestion *RedisStore::list_rulings(std::string_view, std::string_view,
+PendingQuestion *RedisStore::list_rulings(std::string_view zone,
+                                          std::string_view cursor,
                                           OperatorReceiver &receiver) noexcept
 {
+    if (routes_ != nullptr) {
+        return walks_.start(errand_desk(), zone, cursor, receiver);
+    }
+
     RulingsAnswer answer{};
 
-    answer.error = StoreError::kUnavailable;
+    answer.error = StoreError::kDown;
     receiver.receive(answer);
 
     return nullptr;

@@ -24,6 +24,8 @@
  *   query      how a question is put to any store: limits, keys and id
  *   call       one execution of the script for one request: a question, what
  *              takes it back, or a probe
+ *   errand     what an operator wants to know or to have done: another command,
+ *              which takes the same way as calls, and alone
  *   batch      several calls that are alike, in one command
  *   command    what goes over a connection and has one reply: a call, a batch,
  *              or what a connection says for itself
@@ -33,6 +35,7 @@
 
 #include <memory>
 
+#include "redis/sl_rulings_walk.h"
 #include "redis/sl_single_routes.h"
 
 namespace sl {
@@ -93,6 +96,9 @@ class RedisStore final : public Store {
     ScriptArgs args_for(const Query &query, int64_t time_us) const noexcept;
     RedisChannel *channel_for(const ScriptArgs &args) noexcept;
 
+    /* While it is started. */
+    ErrandDesk errand_desk() const noexcept;
+
     static ngx_int_t init_shared(ngx_shm_zone_t *zone, void *old) noexcept;
 
     const RedisSettings &settings_;
@@ -100,6 +106,9 @@ class RedisStore final : public Store {
 
     /* nullptr unless started. */
     std::unique_ptr<RedisRoutes> routes_;
+
+    /* What operators have asked for and does not end with one reply. */
+    RulingsWalks walks_;
 
     /* It is started again, for want of memory the first time. */
     Wakeup next_start_;

@@ -193,12 +193,17 @@ bool read_packed(const redisReply *reply, size_t count, int64_t *numbers)
 bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
                 uint32_t *undecided) noexcept
 {
-    int64_t numbers[numbers_in_answer(kMaxLimits)];
+    int64_t numbers[numbers_in_ruled_answer(kMaxLimits)];
     size_t count = numbers_in_answer(limits);
 
     if (!read_packed(reply, count, numbers)
         && !read_array(reply, count, numbers)) {
-        return false;
+        /* more of them, where a client has been given another max */
+        count = numbers_in_ruled_answer(limits);
+
+        if (!read_array(reply, count, numbers)) {
+            return false;
+        }
     }
 
     *undecided = 0;

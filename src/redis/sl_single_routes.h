@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/sl_wakeup.h"
+#include "redis/pure/sl_cluster_slot.h"
 #include "redis/sl_redis_routes.h"
 #include "redis/sl_sentinel.h"
 
@@ -34,6 +35,16 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
     bool start() noexcept override;
     void stop() noexcept override;
     RedisChannel *channel_for(unsigned slot) noexcept override;
+
+    unsigned next_server(unsigned slot) const noexcept override
+    {
+        return slot == 0 ? 0 : kClusterSlots;
+    }
+
+    bool knows_server(unsigned slot) const noexcept override
+    {
+        return slot == 0;
+    }
 
     bool needs_one_slot() const noexcept override
     {

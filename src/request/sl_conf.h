@@ -153,6 +153,9 @@ struct LocationConf {
 
     /* KeysShown; 0: there is no sliding_limit_metrics here. */
     ngx_uint_t keys_shown;
+
+    /* Operators may change something there. */
+    bool is_admin;
 };
 
 /* The configuration while it is read. */

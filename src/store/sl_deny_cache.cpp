@@ -21,7 +21,8 @@ bool DenyCache::recall(const Query &query, int64_t now_us, int64_t max_age_us,
             && marks.may_have_refused(limit.refusal_mark, now_us))
         {
             recalled = memory_.locked()->recall(
-                limit, monotonic_us(), max_age_us, &recollection->states[i]);
+                limit, monotonic_us(), max_age_us, &recollection->states[i],
+                marks.void_until(limit.refusal_mark));
         }
 
         is_due = is_due || recalled == Recalled::kAskAgain;
@@ -34,7 +35,9 @@ bool DenyCache::recall(const Query &query, int64_t now_us, int64_t max_age_us,
 void DenyCache::remember(const LimitQuery &limit, const LimitState &state,
                          int64_t asked_us) noexcept
 {
-    if (limit.refusal_mark == kNoMark) {
+    if (limit.refusal_mark == kNoMark
+        || asked_us <= memory_.refusal_marks().void_until(limit.refusal_mark))
+    {
         return;
     }
 
@@ -57,6 +60,13 @@ void DenyCache::forget(const LimitQuery &limit) noexcept
 {
     if (limit.refusal_mark != kNoMark) {
         memory_.locked()->forget(limit);
+    }
+}
+
+void DenyCache::forget_all(size_t mark) noexcept
+{
+    if (mark != kNoMark) {
+        memory_.refusal_marks().forget_until(mark, monotonic_us());
     }
 }
 

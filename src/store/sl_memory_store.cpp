@@ -38,24 +38,84 @@ void MemoryStore::take_back(const Query &query, int64_t time_us) noexcept
     memory_.locked()->take_back(query.limits, query.count, time_us);
 }
 
-PendingQuestion *MemoryStore::intervene(const LimitQuery &,
-                                        const Intervention &,
+PendingQuestion *MemoryStore::intervene(const LimitQuery &client,
+                                        const Intervention &intervention,
                                         OperatorReceiver &receiver) noexcept
 {
-    ClientAnswer answer{};
+    constexpr size_t kLongestReason = 128;
 
-    answer.error = StoreError::kUnavailable;
+    ClientAnswer answer{};
+    uint32_t most;
+    Decided decided =
+        intervene_once(client, intervention, &answer.standing, &most);
+
+    while (decided == Decided::kNotYet) {
+        ngx_sched_yield();
+        decided = intervene_once(client, intervention, &answer.standing, &most);
+    }
+
+    u_char reason[kLongestReason];
+
+    answer.known = decided == Decided::kYes;
+    answer.error = StoreError::kMemory;
+
+    if (!answer.known) {
+        u_char *end = ngx_snprintf(reason, sizeof(reason),
+                                   "no room for more than %uD bans and "
+                                   "overrides; sliding_limit_memory must be "
+                                   "larger",
+                                   most);
+
+        answer.reason = {reinterpret_cast<char *>(reason),
+                         static_cast<size_t>(end - reason)};
+    }
+
     receiver.receive(answer);
 
     return nullptr;
 }
 
-PendingQuestion *MemoryStore::list_rulings(std::string_view, std::string_view,
+Decided MemoryStore::intervene_once(const LimitQuery &client,
+                                    const Intervention &intervention,
+                                    Standing *standing, uint32_t *most) noexcept
+{
+    SharedMemory::Locked table = memory_.locked();
+
+    *most = table->most_rulings();
+
+    return table->intervene(client, intervention, monotonic_us(), standing);
+}
+
+/* The cursor is the number of the entry to go on with. What is none is behind
+ * all of them. */
+PendingQuestion *MemoryStore::list_rulings(std::string_view zone,
+                                           std::string_view cursor,
                                            OperatorReceiver &receiver) noexcept
 {
     RulingsAnswer answer{};
+    RulingsPage page;
+    u_char next[NGX_INT32_LEN];
+    std::string_view beginning = "0";
+    std::string_view from = cursor.empty() ? beginning : cursor;
+    ngx_int_t number =
+        ngx_atoi(reinterpret_cast<u_char *>(const_cast<char *>(from.data())),
+                 from.size());
 
-    answer.error = StoreError::kUnavailable;
+    memory_.locked()->list_rulings(zone,
+                                   number >= 0 && number < UINT32_MAX
+                                       ? static_cast<uint32_t>(number)
+                                       : UINT32_MAX,
+                                   monotonic_us(), &page);
+
+    if (page.next != 0) {
+        answer.cursor = {
+            reinterpret_cast<char *>(next),
+            static_cast<size_t>(ngx_sprintf(next, "%uD", page.next) - next)};
+    }
+
+    answer.known = true;
+    answer.clients = page.clients;
+    answer.count = page.count;
     receiver.receive(answer);
 
     return nullptr;

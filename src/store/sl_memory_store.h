@@ -46,6 +46,10 @@ class MemoryStore final : public Store {
     Decided decide_once(const Query &query, Answer *answer,
                         uint64_t *evictions) noexcept;
 
+    Decided intervene_once(const LimitQuery &client,
+                           const Intervention &intervention, Standing *standing,
+                           uint32_t *most) noexcept;
+
     SharedMemory &memory_;
 };
 

@@ -10,6 +10,8 @@
  * changes nothing in the model where refused requests do not count, so it goes
  * on as if it had not been asked.
  *
+ * When an operator steps in, all that was asked before is void.
+ *
  * Where the clock steps back, other buckets begin: then what was remembered of
  * the old ones may last up to the width of one longer.
  */
@@ -84,6 +86,7 @@ class Test {
 
     /* Of the worker, which does not follow the store's when that steps back. */
     int64_t clock_ = 0;
+    int64_t void_until_ = 0;
     int64_t stores_clock_ = 0;
 
     Round plan(const Mix &mix)
@@ -119,7 +122,7 @@ class Test {
         size_t wrong = 0;
 
         for (Mix mix : mixes()) {
-            for (int i = 0; i < 20 && mix.take_backs; i++) {
+            for (int i = 0; i < 20 && mix.take_backs && !mix.rulings; i++) {
                 wrong += wrong_refusals(plan(mix), false);
             }
         }
@@ -138,6 +141,7 @@ class Test {
         sl::MemoryTable table(memory_.get(), kMemorySize);
 
         clock_ = kSecond;
+        void_until_ = 0;
         stores_clock_ = round.calls[0].time;
 
         for (size_t n = 0; n < round.calls.size(); n++) {
@@ -145,7 +149,11 @@ class Test {
 
             pass_time(call.time);
 
-            if (call.takes_back) {
+            if (call.intervenes) {
+                void_until_ = clock_;
+            }
+
+            if (call.takes_back || call.intervenes) {
                 continue;
             }
 
@@ -189,7 +197,8 @@ class Test {
             sl::LimitState state;
 
             if (call.limits[i].dry_run
-                || table->recall(queries[i], clock_, max_age, &state)
+                || table->recall(queries[i], clock_, max_age, &state,
+                                 void_until_)
                        != sl::Recalled::kRefusal)
             {
                 continue;
@@ -203,12 +212,20 @@ class Test {
             int64_t may_be_late =
                 steps_back && limit.buckets > 0 ? limit.width() : 0;
 
-            if (answer.admits != 0 && state.wait_us > may_be_late) {
+            /* what was ruled then may have ended, while the refusal holds */
+            if ((answer.admits == 3 && !state.is_banned)
+                || (answer.ruled_max != 0
+                    && state.ruled_max != answer.ruled_max))
+            {
+                return "another ruling than the model knows";
+            }
+
+            if (!answer.is_refusal() && state.wait_us > may_be_late) {
                 return "refused, but the model would admit it";
             }
 
-            if (answer.admits == 0 && state.wait_us > answer.wait + may_be_late)
-            {
+            if (answer.is_refusal()
+                && state.wait_us > answer.wait + may_be_late) {
                 return "refused for longer than the model says";
             }
         }
@@ -229,11 +246,13 @@ class Test {
         for (size_t i = 0; i < queries.size(); i++) {
             const Answer &answer = call.answers[i];
 
-            if (answer.admits == 0 && !call.limits[i].dry_run) {
+            if (answer.is_refusal() && !call.limits[i].dry_run) {
                 asked_again_++;
                 table->remember(queries[i],
-                                {false, false, answer.used, answer.wait}, asked,
-                                clock_);
+                                {false, false, answer.used, answer.wait,
+                                 sl::kNoPlace, answer.ruled_max,
+                                 answer.admits == 3},
+                                asked, clock_);
             }
         }
     }

@@ -37,6 +37,10 @@ class AskedTable {
             return {call.taken_back.at_most};
         }
 
+        if (call.intervenes) {
+            return intervene(call, queries[0], call.time - behind);
+        }
+
         std::vector<sl::LimitState> states(queries.size());
         std::vector<int64_t> numbers;
         sl::Decided decided = sl::Decided::kNotYet;
@@ -54,13 +58,21 @@ class AskedTable {
         for (size_t i = 0; i < states.size(); i++) {
             const sl::LimitState &state = states[i];
 
-            numbers.push_back(!state.admits ? 0 : state.is_counted ? 2 : 1);
+            numbers.push_back(state.is_banned    ? 3
+                              : !state.admits    ? 0
+                              : state.is_counted ? 2
+                                                 : 1);
             numbers.push_back(state.used);
             numbers.push_back(state.wait_us);
             places_[{call.id, call.limits[i].key}] = state.place;
         }
 
         numbers.push_back(time);
+
+        for (const sl::LimitState &state : states) {
+            numbers.push_back(state.ruled_max);
+        }
+
         return numbers;
     }
 
@@ -69,6 +81,49 @@ class AskedTable {
 
     /* Where each request was counted, by its id and key. */
     std::map<std::pair<uint64_t, int>, uint64_t> places_;
+
+    std::vector<int64_t> intervene(const Call &call,
+                                   const sl::LimitQuery &client, int64_t clock)
+    {
+        static_assert(static_cast<int>(Act::kOverride)
+                              == static_cast<int>(sl::Act::kOverride)
+                          && static_cast<int>(Act::kBan)
+                                 == static_cast<int>(sl::Act::kBan)
+                          && static_cast<int>(Act::kForget)
+                                 == static_cast<int>(sl::Act::kForget),
+                      "the same in the same order");
+
+        sl::Intervention intervention{
+            static_cast<sl::Act>(call.intervention.act),
+            call.intervention.lasts, call.intervention.max};
+        sl::Standing standing;
+        sl::Decided decided = sl::Decided::kNotYet;
+
+        while (decided == sl::Decided::kNotYet) {
+            decided = table_.intervene(client, intervention, clock, &standing);
+        }
+
+        return decided == sl::Decided::kYes ? numbers_of(standing)
+                                            : std::vector<int64_t>{};
+    }
+
+    static std::vector<int64_t> numbers_of(const sl::Standing &standing)
+    {
+        std::vector<int64_t> numbers{standing.used,        standing.wait_us,
+                                     standing.ban_left_us, standing.max,
+                                     standing.max_left_us, standing.entries};
+
+        for (size_t i = 0; i < standing.shown; i++) {
+            const sl::CountedRequest &request = standing.requests[i];
+
+            numbers.push_back(request.ago_us);
+            numbers.push_back(request.cost);
+            numbers.push_back(request.was_refused);
+            numbers.push_back(0);
+        }
+
+        return numbers;
+    }
 
     void take_back(const Call &call, const Queries &queries)
     {

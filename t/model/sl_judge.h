@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdint>
@@ -32,9 +33,33 @@ __attribute__((format(printf, 1, 2))) inline std::string text(
     return buffer;
 }
 
+inline std::string describe(const Intervention &intervention)
+{
+    switch (intervention.act) {
+    case Act::kLook:
+        return "look";
+
+    case Act::kForget:
+        return "forget";
+
+    case Act::kBan:
+        return text("ban for %" PRId64, intervention.lasts);
+
+    case Act::kOverride:
+        return text("max %" PRId64 " for %" PRId64, intervention.max,
+                    intervention.lasts);
+    }
+
+    return {};
+}
+
 inline std::string describe(const Call &call, const Limit &limit)
 {
     std::string line = text("%" PRId64 " ask", call.time);
+
+    if (call.intervenes) {
+        line = text("%" PRId64 " ", call.time) + describe(call.intervention);
+    }
 
     if (call.takes_back) {
         line = text("%" PRId64 " take back of %" PRId64, call.time, call.then);
@@ -63,10 +88,18 @@ inline std::vector<std::string> history(const Round &round, int key,
 
             std::string line = describe(call, call.limits[i]);
 
-            if (!call.takes_back) {
-                line +=
-                    text(": %d %" PRId64 " %" PRId64, call.answers[i].admits,
-                         call.answers[i].used, call.answers[i].wait);
+            if (call.intervenes) {
+                const Standing &s = call.standing;
+
+                line += text(": %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+                             " %" PRId64 " %zu",
+                             s.used, s.wait, s.ban_left, s.max, s.max_left,
+                             s.entries.size());
+            } else if (!call.takes_back) {
+                const Answer &a = call.answers[i];
+
+                line += text(": %d %" PRId64 " %" PRId64 " %" PRId64, a.admits,
+                             a.used, a.wait, a.ruled_max);
             }
 
             lines.push_back(line);
@@ -89,6 +122,15 @@ struct Tally {
     uint64_t short_waits = 0;
     uint64_t seeming_uses = 0;
     uint64_t steps_back = 0;
+    uint64_t banned = 0;
+    uint64_t overridden = 0;
+    uint64_t forgotten = 0;
+
+    /* Of what operators do. */
+    bool has_rulings() const
+    {
+        return banned > 0 && overridden > 0 && forgotten > 0;
+    }
 
     bool has_all() const
     {
@@ -104,10 +146,12 @@ struct Tally {
                     " taken back and %" PRIu64 " not, %" PRIu64
                     " with some forgotten, %" PRIu64
                     " waits too short, %" PRIu64
-                    " uses too high, the clock stepped back %" PRIu64 " times",
+                    " uses too high, the clock stepped back %" PRIu64
+                    " times, %" PRIu64 " banned, %" PRIu64
+                    " with another max, %" PRIu64 " forgotten by operators",
                     counted, looked, refused, refused_counted, taken_back,
                     not_taken_back, with_forgotten, short_waits, seeming_uses,
-                    steps_back);
+                    steps_back, banned, overridden, forgotten);
     }
 };
 
@@ -119,8 +163,16 @@ class Judge {
           true_time_(0), stepped_at_(-1)
     {}
 
-    /* What is wrong with an answer, or nothing. For each limit it is admits,
-     * used and wait, and then the time; for taking back, how many were. */
+    /*
+     * What is wrong with an answer, or nothing. For each limit it is admits,
+     * used and wait, and then the time; after that, if an operator gave one of
+     * the clients another max, for each limit that or 0. For taking back it is
+     * how many were.
+     *
+     * For an operator it is used, wait, ban_left, max, max_left and entries,
+     * and then of each of the newest kMostShown, newest first: ago, cost,
+     * was_refused and id, which is 0 where the store does not tell.
+     */
     std::string judge(const Call &call, const std::vector<int64_t> &numbers)
     {
         tally_.requests++;
@@ -131,15 +183,25 @@ class Judge {
             return judge_taking_back(call, numbers);
         }
 
-        if (numbers.size() != 3 * call.limits.size() + 1
-            || numbers.back() != call.time) {
+        if (call.intervenes) {
+            return judge_standing(call, numbers);
+        }
+
+        size_t count = call.limits.size();
+        bool is_ruled = numbers.size() == 4 * count + 1;
+
+        if ((!is_ruled && numbers.size() != 3 * count + 1)
+            || numbers[3 * count] != call.time)
+        {
             return "no answer";
         }
 
-        for (size_t i = 0; i < call.limits.size(); i++) {
-            std::string wrong = judge(call, i,
-                                      {static_cast<int>(numbers[3 * i]),
-                                       numbers[3 * i + 1], numbers[3 * i + 2]});
+        for (size_t i = 0; i < count; i++) {
+            int64_t max = is_ruled ? numbers[3 * count + 1 + i] : 0;
+            std::string wrong =
+                judge(call, i,
+                      {static_cast<int>(numbers[3 * i]), numbers[3 * i + 1],
+                       numbers[3 * i + 2], max});
 
             if (!wrong.empty()) {
                 wrong_key_ = call.limits[i].key;
@@ -204,7 +266,15 @@ class Judge {
 
         count(limit, answer);
 
-        if (answer.wait > longest(limit)) {
+        if (answer.ruled_max != call.answers[i].ruled_max) {
+            return "another max";
+        }
+
+        if ((answer.admits == 3) != (call.answers[i].admits == 3)) {
+            return "banned, or not";
+        }
+
+        if (answer.wait > std::max(longest(limit), call.answers[i].ruled_for)) {
             return "a wait that is longer than anything counts";
         }
 
@@ -240,12 +310,123 @@ class Judge {
         return {};
     }
 
+    static constexpr size_t kMostShown = 100;
+    static constexpr size_t kNumbersOfStanding = 6;
+    static constexpr size_t kNumbersOfShown = 4;
+
+    std::string judge_standing(const Call &call,
+                               const std::vector<int64_t> &numbers)
+    {
+        size_t shown =
+            numbers.size() < kNumbersOfStanding
+                ? 0
+                : (numbers.size() - kNumbersOfStanding) / kNumbersOfShown;
+
+        if (numbers.size() != kNumbersOfStanding + shown * kNumbersOfShown) {
+            return "no standing";
+        }
+
+        tally_.forgotten += call.intervention.act == Act::kForget;
+
+        if (call.intervention.act == Act::kForget) {
+            counted_[call.limits[0].key].clear();
+        }
+
+        const Standing &expected = call.standing;
+
+        if (numbers[2] != expected.ban_left || numbers[3] != expected.max
+            || numbers[4] != expected.max_left)
+        {
+            return "another ruling";
+        }
+
+        return mix_.checks == Checks::kInvariants
+                   ? std::string{}
+                   : compare_standing(call, numbers, shown);
+    }
+
+    std::string compare_standing(const Call &call,
+                                 const std::vector<int64_t> &numbers,
+                                 size_t shown)
+    {
+        const Standing &expected = call.standing;
+        auto entries = static_cast<int64_t>(expected.entries.size());
+        bool has_less = call.may_forget[0] && numbers[0] < expected.used
+                        && numbers[5] < entries
+                        && numbers[0] >= call.limits[0].max;
+        bool has_more = call.may_seem_used[0] && numbers[0] >= expected.used
+                        && numbers[5] >= entries;
+
+        if (has_less || has_more) {
+            tally_.with_forgotten += has_less;
+            tally_.seeming_uses += has_more;
+        } else if (numbers[0] != expected.used || numbers[5] != entries) {
+            return "another use in the standing";
+        } else if (numbers[1] != expected.wait) {
+            return "another wait in the standing";
+        }
+
+        if (shown != std::min(static_cast<size_t>(numbers[5]), kMostShown)) {
+            return "not all are shown";
+        }
+
+        return has_more ? std::string{}
+                        : compare_shown(expected.entries, has_less, numbers);
+    }
+
+    /* What is shown is there, each once; of those at the same time nobody knows
+     * the order. Where nothing is forgotten these are the newest. */
+    static std::string compare_shown(std::vector<Shown> expected, bool has_less,
+                                     const std::vector<int64_t> &numbers)
+    {
+        int64_t last = 0;
+        std::vector<int64_t> agos;
+
+        for (const Shown &entry : expected) {
+            agos.push_back(entry.ago);
+        }
+
+        for (size_t n = kNumbersOfStanding, i = 0; n < numbers.size();
+             n += kNumbersOfShown, i++)
+        {
+            auto is_shown = [&](const Shown &entry) {
+                return entry.ago == numbers[n] && entry.cost == numbers[n + 1]
+                       && entry.was_refused == (numbers[n + 2] != 0)
+                       && (numbers[n + 3] == 0
+                           || entry.id
+                                  == static_cast<uint64_t>(numbers[n + 3]));
+            };
+            auto found =
+                std::find_if(expected.begin(), expected.end(), is_shown);
+
+            if (found == expected.end()) {
+                return "what is shown was not counted";
+            }
+
+            if (numbers[n] < last || (!has_less && numbers[n] != agos[i])) {
+                return "not the newest first";
+            }
+
+            last = numbers[n];
+            expected.erase(found);
+        }
+
+        return {};
+    }
+
     void count(const Limit &limit, const Answer &answer)
     {
+        tally_.banned += answer.admits == 3;
+        tally_.overridden += answer.ruled_max != 0;
         tally_.counted += answer.admits == 2;
         tally_.looked += answer.admits == 1;
         tally_.refused += answer.admits == 0;
         tally_.refused_counted += answer.admits == 0 && limit.counts_refused;
+    }
+
+    static int64_t max_of(const Limit &limit, const Answer &answer)
+    {
+        return answer.ruled_max != 0 ? answer.ruled_max : limit.max;
     }
 
     std::string compare(const Call &call, size_t i, const Answer &answer)
@@ -263,7 +444,7 @@ class Judge {
             /* the newest max of them must be there: then the forgotten ones
              * cannot have been what decides */
             if (!call.may_forget[i] || answer.used > expected.used
-                || answer.used < limit.max)
+                || answer.used < max_of(limit, answer))
             {
                 return "another use";
             }
@@ -271,7 +452,7 @@ class Judge {
             tally_.with_forgotten++;
 
             /* who only looked may not see the oldest any more */
-            if (answer.admits && answer.wait >= expected.wait) {
+            if (!answer.is_refusal() && answer.wait >= expected.wait) {
                 return {};
             }
         }
@@ -284,8 +465,9 @@ class Judge {
             call.may_be_short
             || (mix_.checks == Checks::kLongWaits && call.sizes[i] > 1000);
 
-        if (may_be_short && mix_.costs && limit.buckets == 0 && !answer.admits
-            && answer.wait > 0 && answer.wait < expected.wait)
+        if (may_be_short && mix_.costs && limit.buckets == 0
+            && answer.is_refusal() && answer.wait > 0
+            && answer.wait < expected.wait)
         {
             tally_.short_waits++;
             return {};
@@ -345,12 +527,14 @@ class Judge {
                 {now, limit.cost, call.id, answer.admits == 0, false});
         }
 
-        if (answer.admits == 2 && admitted + limit.cost > limit.max) {
+        if (answer.admits == 2 && admitted + limit.cost > max_of(limit, answer))
+        {
             return "more in a window than is allowed";
         }
 
-        if (answer.admits == 0 && all + limit.cost <= limit.max
-            && !mix_.take_backs) {
+        if (answer.admits == 0 && all + limit.cost <= max_of(limit, answer)
+            && !mix_.take_backs)
+        {
             return "refused though there is room";
         }
 

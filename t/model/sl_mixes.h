@@ -38,6 +38,7 @@ struct Mix {
     bool dry_runs = false;
     bool take_backs = false;
     bool steps_back = false;
+    bool rulings = false; /* operators step in */
     bool hammers = false; /* asks much more often than is allowed */
     Checks checks = Checks::kAll;
 };
@@ -47,7 +48,7 @@ inline std::vector<Mix> mixes()
     std::vector<Mix> list;
     Mix mix;
 
-    mix = Mix{"a log is exact", 252};
+    mix = Mix{"a log is exact", 142};
     mix.logs = true;
     list.push_back(mix);
 
@@ -112,6 +113,29 @@ inline std::vector<Mix> mixes()
     mix.keys = 1;
     mix.max = 100;
     mix.requests = 1500;
+    mix.checks = Checks::kInvariants;
+    list.push_back(mix);
+
+    mix = Mix{"operators ban clients, and give them another max", 50};
+    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.rulings = true;
+    list.push_back(mix);
+
+    mix = Mix{"operators step in, whatever else goes on", 50};
+    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
+    mix.dry_runs = mix.counts_refused = mix.rulings = true;
+    mix.keys = mix.limits = 4;
+    list.push_back(mix);
+
+    mix = Mix{"who is banned does not count, however often it comes", 8};
+    mix.logs = mix.counts_refused = mix.hammers = mix.rulings = true;
+    mix.keys = 1;
+    mix.max = 100;
+    mix.requests = 1500;
+    list.push_back(mix);
+
+    mix.title = "and with another max nobody passes too early";
+    mix.share = 2;
+    mix.costs = mix.tiers = true;
     mix.checks = Checks::kInvariants;
     list.push_back(mix);
 

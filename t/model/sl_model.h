@@ -11,6 +11,10 @@
  * It knows nothing of how a store keeps its counts. What it leaves open is left
  * open on purpose: taking back what has already left the window changes nothing
  * that anybody could notice, so a store may say that it did or that it did not.
+ *
+ * Operators step in: they ban a client for a while, give it another max for a
+ * while, lift both, and forget what was counted. Who is banned is refused and
+ * not counted, whatever counts otherwise.
  */
 
 #pragma once
@@ -49,9 +53,46 @@ struct Limit {
 };
 
 struct Answer {
-    int admits; /* 0: no room, 1: there is, 2: and it was counted */
+    int admits; /* 0: no room, 1: there is, 2: and it was counted, 3: banned */
     int64_t used;
     int64_t wait;
+
+    /* That an operator gave the client; 0: none. */
+    int64_t ruled_max = 0;
+
+    /* For how long operators have ruled about the client. */
+    int64_t ruled_for = 0;
+
+    bool is_refusal() const { return admits == 0 || admits == 3; }
+};
+
+/* What an operator does about a client. */
+enum class Act { kLook, kForget, kBan, kOverride };
+
+struct Intervention {
+    Act act;
+    int64_t lasts; /* 0 lifts */
+    int64_t max;
+};
+
+/* A counted request, or a bucket: then it is as old as that is. */
+struct Shown {
+    int64_t ago;
+    int64_t cost;
+    bool was_refused;
+    uint64_t id; /* 0: nobody's */
+};
+
+/* Where a client stands; what is 0 is not there. */
+struct Standing {
+    int64_t used;
+    int64_t wait;
+    int64_t ban_left;
+    int64_t max;
+    int64_t max_left;
+
+    /* All of them, newest first. */
+    std::vector<Shown> entries;
 };
 
 struct TakenBack {
@@ -80,8 +121,7 @@ class Model {
             passed_[limit.key] = {before - size(limit.key), size(limit.key)};
             touched_ += before + size(limit.key) + 1;
 
-            admits.push_back(limit.cost == 0
-                             || used(limit) + limit.cost <= limit.max);
+            admits.push_back(fits(now, limit) && !is_banned(now, limit));
             passes = passes && (admits.back() || limit.dry_run);
 
             bring_back(now, limit, admits.back());
@@ -92,17 +132,23 @@ class Model {
         for (size_t i = 0; i < limits.size(); i++) {
             const Limit &limit = limits[i];
             bool is_counted =
-                admits[i] ? passes && limit.cost > 0 : limit.counts_refused;
+                admits[i] ? passes && limit.cost > 0
+                          : limit.counts_refused && !is_banned(now, limit);
 
             if (is_counted) {
                 add(limit.key, {now, limit.cost, id, !admits[i]});
             }
 
             Answer answer;
-            answer.admits = !admits[i] ? 0 : is_counted ? 2 : 1;
+            answer.admits = is_banned(now, limit) ? 3
+                            : !admits[i]          ? 0
+                            : is_counted          ? 2
+                                                  : 1;
             answer.used = used(limit);
             answer.wait = admits[i] ? until_anything_leaves(now, limit)
-                                    : until_there_is_room(now, limit);
+                                    : until_admitted(now, limit);
+            answer.ruled_max = is_overridden(now, limit) ? max(now, limit) : 0;
+            answer.ruled_for = ruled_for(now, limit);
             answers.push_back(answer);
         }
 
@@ -126,6 +172,38 @@ class Model {
         }
 
         return result;
+    }
+
+    /* What an operator does, and where the client stands then. */
+    Standing intervene(int64_t now, const Limit &limit,
+                       const Intervention &intervention)
+    {
+        Ruling &ruling = rulings_[limit.key];
+        int64_t until = intervention.lasts > 0 ? now + intervention.lasts : 0;
+
+        drop_what_has_left(now, limit);
+
+        switch (intervention.act) {
+        case Act::kLook:
+            break;
+
+        case Act::kForget:
+            keys_[limit.key].clear();
+            moved_.erase(limit.key);
+            ruling.ban_until = 0;
+            break;
+
+        case Act::kBan:
+            ruling.ban_until = until;
+            break;
+
+        case Act::kOverride:
+            ruling.max = intervention.max;
+            ruling.max_until = until;
+            break;
+        }
+
+        return standing(now, limit);
     }
 
     /* How many requests are kept, refused ones among them. */
@@ -170,11 +248,21 @@ class Model {
         bool was_refused;
     };
 
+    /* Each holds until its moment. */
+    struct Ruling {
+        int64_t ban_until = 0;
+        int64_t max = 0;
+        int64_t max_until = 0;
+    };
+
+    static constexpr int64_t kNever = INT64_MAX;
+
     /* Oldest first. */
     using Entries = std::vector<Entry>;
 
     std::map<int, Entries> keys_;
     std::map<int, Passed> passed_;
+    std::map<int, Ruling> rulings_;
 
     /* The time of the latest request whose count was moved, by key. */
     std::map<int, int64_t> moved_;
@@ -267,19 +355,127 @@ class Model {
                                : limit.leaves_at(entries.front().time) - now;
     }
 
-    int64_t until_there_is_room(int64_t now, const Limit &limit)
+    bool is_banned(int64_t now, const Limit &limit)
+    {
+        return rulings_[limit.key].ban_until > now;
+    }
+
+    bool is_overridden(int64_t now, const Limit &limit)
+    {
+        return rulings_[limit.key].max_until > now;
+    }
+
+    /* That the client has now. */
+    int64_t max(int64_t now, const Limit &limit)
+    {
+        return is_overridden(now, limit) ? rulings_[limit.key].max : limit.max;
+    }
+
+    bool fits(int64_t now, const Limit &limit)
+    {
+        return limit.cost == 0 || used(limit) + limit.cost <= max(now, limit);
+    }
+
+    int64_t ruled_for(int64_t now, const Limit &limit)
+    {
+        const Ruling &ruling = rulings_[limit.key];
+
+        return std::max({ruling.ban_until, ruling.max_until, now}) - now;
+    }
+
+    /* Of a request that is not: by what is counted, and by what was ruled. */
+    int64_t until_admitted(int64_t now, const Limit &limit)
+    {
+        int64_t wait = fits(now, limit) ? 0 : until_it_fits(now, limit);
+
+        if (is_banned(now, limit)) {
+            wait = std::max(wait, rulings_[limit.key].ban_until - now);
+        }
+
+        return wait == kNever ? 0 : wait;
+    }
+
+    /* With the other max while that holds, and then with the limit's own. */
+    int64_t until_it_fits(int64_t now, const Limit &limit)
+    {
+        int64_t by_own = until_there_is_room(now, limit, limit.max);
+
+        if (!is_overridden(now, limit)) {
+            return by_own;
+        }
+
+        int64_t left = rulings_[limit.key].max_until - now;
+        int64_t by_ruled = until_there_is_room(now, limit, max(now, limit));
+
+        return by_ruled <= left ? by_ruled : std::max(left, by_own);
+    }
+
+    int64_t until_there_is_room(int64_t now, const Limit &limit, int64_t max)
     {
         int64_t remains = used(limit);
+
+        if (limit.cost > max) {
+            return kNever;
+        }
+
+        if (remains + limit.cost <= max) {
+            return 0;
+        }
 
         for (const Entry &entry : keys_[limit.key]) {
             remains -= entry.cost;
 
-            if (remains + limit.cost <= limit.max) {
+            if (remains + limit.cost <= max) {
                 return limit.leaves_at(entry.time) - now;
             }
         }
 
         return 0;
+    }
+
+    Standing standing(int64_t now, const Limit &limit)
+    {
+        const Ruling &ruling = rulings_[limit.key];
+        Standing standing{};
+
+        standing.used = used(limit);
+        standing.wait = until_anything_leaves(now, limit);
+
+        if (is_banned(now, limit)) {
+            standing.ban_left = ruling.ban_until - now;
+        }
+
+        if (is_overridden(now, limit)) {
+            standing.max = ruling.max;
+            standing.max_left = ruling.max_until - now;
+        }
+
+        const Entries &entries = keys_[limit.key];
+
+        for (auto it = entries.rbegin(); it != entries.rend(); ++it) {
+            show(now, limit, *it, &standing.entries);
+        }
+
+        return standing;
+    }
+
+    /* A bucket is shown once, with all that was counted in it. */
+    static void show(int64_t now, const Limit &limit, const Entry &entry,
+                     std::vector<Shown> *shown)
+    {
+        if (limit.buckets == 0) {
+            shown->push_back(
+                {now - entry.time, entry.cost, entry.was_refused, entry.id});
+            return;
+        }
+
+        int64_t began = entry.time / limit.width() * limit.width();
+
+        if (!shown->empty() && shown->back().ago == now - began) {
+            shown->back().cost += entry.cost;
+        } else {
+            shown->push_back({now - began, entry.cost, false, kNobody});
+        }
     }
 
     bool remove_from_log(uint64_t id, const Limit &limit)

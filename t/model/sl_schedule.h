@@ -51,6 +51,9 @@ struct Key {
 
     bool has_tiers;
 
+    /* Operators may give it another max: the same as with tiers. */
+    bool may_be_overridden;
+
     /*
      * Of a log that counts refused requests a store forgets the oldest ones
      * when they get too many. With the same max all the time no decision and
@@ -75,8 +78,15 @@ struct Call {
     int64_t then;
     TakenBack taken_back;
 
-    /* If not: for each limit what the model says, how many entries that was
-     * made of, and whether some may be forgotten. */
+    /* If an operator steps in: what is done about the client of the only limit,
+     * and where it stands then. */
+    bool intervenes;
+    Intervention intervention;
+    Standing standing;
+
+    /* If neither: for each limit what the model says, how many entries that was
+     * made of, and whether some may be forgotten (this for those who intervene,
+     * too). */
     std::vector<Answer> answers;
     std::vector<size_t> sizes;
     std::vector<bool> may_forget;
@@ -91,7 +101,8 @@ struct Round {
     std::vector<Key> keys;
     std::vector<Call> calls;
 
-    /* When everything that was counted has left its window. */
+    /* When everything that was counted has left its window, and all that was
+     * ruled has ended. */
     int64_t end = 0;
 };
 
@@ -134,6 +145,8 @@ class Planner {
         for (int i = 0; i < mix_.requests; i++) {
             if (random_.chance(take_backs) && !counted_.empty()) {
                 take_back();
+            } else if (mix_.rulings && random_.chance(6)) {
+                intervene();
             } else {
                 ask();
             }
@@ -141,6 +154,10 @@ class Planner {
 
         for (const Call &call : round_.calls) {
             round_.end = std::max(round_.end, call.time);
+        }
+
+        for (int64_t end : ruling_ends_) {
+            round_.end = std::max(round_.end, end);
         }
 
         for (Key &key : round_.keys) {
@@ -177,6 +194,9 @@ class Planner {
 
     /* That the last answer named. */
     int64_t wait_;
+
+    /* When what operators have ruled ends. */
+    std::vector<int64_t> ruling_ends_;
 
     void add_key(int number)
     {
@@ -225,6 +245,9 @@ class Planner {
                         && (!limit.counts_refused || limit.buckets > 0
                             || mix_.checks == Checks::kInvariants);
 
+        key.may_be_overridden = !limit.counts_refused || limit.buckets > 0
+                                || mix_.checks == Checks::kInvariants;
+
         round_.keys.push_back(key);
     }
 
@@ -264,6 +287,12 @@ class Planner {
 
         if (mix_.steps_back && kind >= 75) {
             step(limit);
+            return;
+        }
+
+        if (!ruling_ends_.empty() && random_.chance(30)) {
+            to = any_of(ruling_ends_) + random_.between(-1, 1);
+            now_ = std::max(now_, to);
             return;
         }
 
@@ -436,9 +465,9 @@ class Planner {
         return keys;
     }
 
-    void ask()
+    /* To the time of the next call. */
+    void go_on()
     {
-        std::vector<Key *> keys = some_keys();
         int64_t before = now_;
 
         pass_time();
@@ -446,6 +475,104 @@ class Planner {
         if (store_.is_monotonic && now_ <= before) {
             now_ = before + 1;
         }
+    }
+
+    /* An operator does something about a client. */
+    void intervene()
+    {
+        Key &key = any_of(round_.keys);
+        Call call{};
+
+        go_on();
+
+        call.time = now_;
+        call.id = new_id();
+        call.limits.push_back(key.limit);
+        call.intervenes = true;
+        call.intervention = any_intervention(key);
+        call.standing = model_.intervene(now_, key.limit, call.intervention);
+
+        if (model_.size(key.limit.key) == 0) {
+            key.may_forget = false;
+            key.backlog = 0;
+        }
+
+        if (call.intervention.act == Act::kForget) {
+            keep_from_taking_back(key.limit);
+        }
+
+        if (call.intervention.lasts > 0) {
+            ruling_ends_.push_back(now_ + call.intervention.lasts);
+        }
+
+        call.may_forget.push_back(key.may_forget);
+        call.may_seem_used.push_back(key.backlog > 0);
+        round_.calls.push_back(std::move(call));
+    }
+
+    Intervention any_intervention(const Key &key)
+    {
+        int64_t kind = random_.below(100);
+
+        if (kind < 20) {
+            return {Act::kLook, 0, 0};
+        }
+
+        if (kind < 35) {
+            return {Act::kForget, 0, 0};
+        }
+
+        int64_t lasts = random_.chance(20) ? 0 : any_length(key.limit);
+
+        if (kind < 60 || !key.may_be_overridden) {
+            return {Act::kBan, lasts, 0};
+        }
+
+        return {Act::kOverride, lasts,
+                lasts == 0 ? 0 : random_.between(1, 2 * key.limit.max)};
+    }
+
+    /* Around the window, or up to where something leaves, or shorter. */
+    int64_t any_length(const Limit &limit)
+    {
+        int64_t kind = random_.below(100);
+        int64_t length = kind < 20   ? limit.window + random_.between(-1, 1)
+                         : kind < 40 ? wait_ + random_.between(-1, 1)
+                         : kind < 80 ? limit.window / random_.between(2, 20)
+                                     : random_.below(2 * limit.window);
+
+        return std::max<int64_t>(length, 1);
+    }
+
+    /* In buckets that would take back what others have counted since. */
+    void keep_from_taking_back(const Limit &forgotten)
+    {
+        if (forgotten.buckets == 0) {
+            return;
+        }
+
+        for (Counted &counted : counted_) {
+            std::vector<Limit> &limits = counted.limits;
+
+            limits.erase(std::remove_if(limits.begin(), limits.end(),
+                                        [&](const Limit &limit) {
+                                            return limit.key == forgotten.key;
+                                        }),
+                         limits.end());
+        }
+
+        counted_.erase(std::remove_if(counted_.begin(), counted_.end(),
+                                      [](const Counted &counted) {
+                                          return counted.limits.empty();
+                                      }),
+                       counted_.end());
+    }
+
+    void ask()
+    {
+        std::vector<Key *> keys = some_keys();
+
+        go_on();
 
         Call call{};
 

@@ -40,6 +40,14 @@ namespace sl {
     X(kExempt, "exempt")                                                       \
     X(kAborted, "aborted") /* the client did not wait for it */
 
+/* What an operator has changed about a client of a zone, in the same way. */
+#define SL_ZONE_CHANGES(X)                                                     \
+    X(kForgotten, "forgotten")                                                 \
+    X(kBanned, "banned")                                                       \
+    X(kUnbanned, "unbanned")                                                   \
+    X(kOverridden, "overridden")                                               \
+    X(kOverrideLifted, "override_lifted")
+
 #define SL_VALUE(value, name) value,
 #define SL_NAME(value, name) name,
 #define SL_COUNT(value, name) +1
@@ -49,6 +57,12 @@ enum class ZoneResult : size_t { SL_ZONE_RESULTS(SL_VALUE) };
 constexpr size_t kZoneResults = 0 SL_ZONE_RESULTS(SL_COUNT);
 
 constexpr std::string_view kZoneResultNames[] = {SL_ZONE_RESULTS(SL_NAME)};
+
+enum class ZoneChange : size_t { SL_ZONE_CHANGES(SL_VALUE) };
+
+constexpr size_t kZoneChanges = 0 SL_ZONE_CHANGES(SL_COUNT);
+
+constexpr std::string_view kZoneChangeNames[] = {SL_ZONE_CHANGES(SL_NAME)};
 
 #undef SL_VALUE
 #undef SL_NAME
@@ -95,6 +109,7 @@ class ZoneMetrics {
     Counter near_limit;
     Counter deny_cache_hits;
     Counter local_decisions;
+    Counter changes[kZoneChanges];
 
     MinuteHistory minutes;
     HourHistory hours;

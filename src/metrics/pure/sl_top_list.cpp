@@ -30,6 +30,20 @@ bool is_idle(const TopClient &client, int64_t now_ms, int64_t idle_ms)
     return client.hash == 0 || client.last_ms < now_ms - idle_ms;
 }
 
+/* A client that has not been seen yet. */
+TopClient named(uint64_t hash, std::string_view key)
+{
+    TopClient client{};
+
+    client.hash = hash != 0 ? hash : 1;
+    client.is_cut = key.size() > TopClient::kMaxKey;
+    client.key_size =
+        static_cast<uint8_t>(std::min(key.size(), TopClient::kMaxKey));
+    key.copy(client.key, client.key_size);
+
+    return client;
+}
+
 uint64_t weight(const TopClient &client)
 {
     return client.count + client.missed_at_most;
@@ -59,17 +73,12 @@ TopClient &TopList::count(uint64_t hash, std::string_view key, int64_t now_ms,
     size_t place = place_for_new(now_ms, idle_ms, &missed);
     TopClient &added = clients_[place];
 
-    added = TopClient{};
-    added.hash = hash;
+    added = named(hash, key);
     added.count = 1;
     added.missed_at_most = missed;
     added.first_ms = now_ms;
     added.last_ms = now_ms;
     added.tell_at = kHabit;
-    added.is_cut = key.size() > TopClient::kMaxKey;
-    added.key_size =
-        static_cast<uint8_t>(std::min(key.size(), TopClient::kMaxKey));
-    key.copy(added.key, added.key_size);
 
     uint64_t &marks = marks_[place / kMarksPerWord];
     size_t shift = place % kMarksPerWord * 8;
@@ -196,6 +205,12 @@ size_t mask_key(const TopClient &client, char (&to)[kMaxMaskedKey]) noexcept
     mark_key(client, append(to, key.substr(0, shown)));
 
     return shown + kKeyMark;
+}
+
+size_t mask_key(uint64_t hash, std::string_view key,
+                char (&to)[kMaxMaskedKey]) noexcept
+{
+    return mask_key(named(hash, key), to);
 }
 
 }  // namespace sl

@@ -103,4 +103,8 @@ void mark_key(const TopClient &client, char *to) noexcept;
 constexpr size_t kMaxMaskedKey = 24;
 size_t mask_key(const TopClient &client, char (&to)[kMaxMaskedKey]) noexcept;
 
+/* The same for a client with this key, whether it is in a list or not. */
+size_t mask_key(uint64_t hash, std::string_view key,
+                char (&to)[kMaxMaskedKey]) noexcept;
+
 }  // namespace sl

@@ -2,14 +2,42 @@
 
 #include <cstring>
 
+#include "base/pure/sl_sha256.h"
+
 namespace sl {
 
 namespace {
 
-void append(RedisKey &to, std::string_view text)
+/* The same for both kinds of names, which differ in their room only. */
+template <typename Name>
+void append(Name &to, std::string_view text)
 {
     memcpy(to.data + to.size, text.data(), text.size());
     to.size += text.size();
+}
+
+bool take_front(std::string_view *text, std::string_view front)
+{
+    if (text->substr(0, front.size()) != front) {
+        return false;
+    }
+
+    text->remove_prefix(front.size());
+
+    return true;
+}
+
+/* Whether readable_key() writes such texts. */
+bool is_readable(std::string_view text)
+{
+    char again[kMaxReadableKey];
+
+    if (is_whole_key(text)) {
+        return std::string_view(again, readable_key(text, again)) == text;
+    }
+
+    return text.size() == 1 + kSha256HexSize
+           && text.find_first_not_of("0123456789abcdef", 1) == text.npos;
 }
 
 }  // namespace
@@ -37,6 +65,74 @@ RedisKey redis_key(std::string_view prefix, std::string_view zone,
     append(name, in_braces ? "}" : "");
 
     return name;
+}
+
+/* ---- by which clients are found ---- */
+
+namespace {
+
+/* PREFIX:ZONE, and what follows. */
+void begin(IndexKey &name, std::string_view prefix, std::string_view zone,
+           std::string_view next)
+{
+    name.size = 0;
+
+    append(name, prefix);
+    append(name, ":");
+    append(name, zone);
+    append(name, next);
+}
+
+}  // namespace
+
+IndexKey index_key(std::string_view prefix, std::string_view zone,
+                   const RedisKey &of, KeyStyle style) noexcept
+{
+    IndexKey name;
+    std::string_view tag = of.view();
+
+    /* there it has the braces already */
+    if (style == KeyStyle::kInBraces) {
+        tag = tag.substr(tag.find('{') + 1);
+        tag.remove_suffix(1);
+    }
+
+    begin(name, prefix, zone, "!:{");
+    append(name, tag);
+    append(name, "}");
+
+    return name;
+}
+
+IndexKey index_pattern(std::string_view prefix, std::string_view zone) noexcept
+{
+    IndexKey pattern;
+
+    begin(pattern, prefix, zone, "!:*");
+
+    return pattern;
+}
+
+std::string_view client_of_index(std::string_view name, std::string_view prefix,
+                                 std::string_view zone, KeyStyle style) noexcept
+{
+    IndexKey front;
+
+    begin(front, prefix, zone, "!:{");
+
+    if (!take_front(&name, front.view()) || name.empty() || name.back() != '}')
+    {
+        return {};
+    }
+
+    name.remove_suffix(1);
+    begin(front, prefix, zone, ":");
+
+    if (style == KeyStyle::kPlain && !take_front(&name, front.view())) {
+        return {};
+    }
+
+    return is_readable(name) ? name : std::string_view{};
 }
 
 }  // namespace sl

@@ -14,6 +14,12 @@
  *
  * On a cluster KEY stands in braces: all limits of one client are then in one
  * slot, and can be decided about in one call.
+ *
+ * A client about whom something was ruled has a second name, by which it is
+ * found: PREFIX:ZONE!:{TAG}. No zone has a '!', so this is the name of nothing
+ * else. TAG is what decides about the slot of the sorted set, so that both are
+ * in one slot, also behind a proxy: on a cluster KEY, elsewhere the whole name
+ * of the set.
  */
 
 #pragma once
@@ -48,5 +54,26 @@ enum class KeyStyle { kPlain, kInBraces };
 /* `prefix` must be a key prefix and `zone` a zone name, or empty. */
 RedisKey redis_key(std::string_view prefix, std::string_view zone,
                    std::string_view key, KeyStyle style) noexcept;
+
+struct IndexKey {
+    char data[kMaxKeyPrefix + 1 + kMaxZoneName + 4 + sizeof(RedisKey::data)];
+    size_t size;
+
+    std::string_view view() const noexcept { return {data, size}; }
+};
+
+/* The name by which the client of this sorted set is found. */
+IndexKey index_key(std::string_view prefix, std::string_view zone,
+                   const RedisKey &of, KeyStyle style) noexcept;
+
+/* What all such names of a zone begin with, and a '*': for SCAN. Nothing in it
+ * has to be escaped. */
+IndexKey index_pattern(std::string_view prefix, std::string_view zone) noexcept;
+
+/* The readable key of the client that is found by this name; empty: it is no
+ * such name in this zone. */
+std::string_view client_of_index(std::string_view name, std::string_view prefix,
+                                 std::string_view zone,
+                                 KeyStyle style) noexcept;
 
 }  // namespace sl

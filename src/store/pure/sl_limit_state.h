@@ -57,7 +57,8 @@ struct LimitState {
 constexpr size_t kNumbersPerLimit = 3;
 
 /* Numbers in an answer about so many limits: the last one is the time. Where an
- * operator has given the client another max, the max of each limit follows. */
+ * operator has given the client another max, one more for each limit follows:
+ * that max, or kOwnMax. */
 constexpr size_t numbers_in_answer(size_t limits)
 {
     return limits * kNumbersPerLimit + 1;

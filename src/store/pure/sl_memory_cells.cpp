@@ -20,6 +20,31 @@ uint32_t slots_for(uint64_t cells)
     return slots;
 }
 
+/* What rulings take of the memory, one part in so many; but some always fit. */
+constexpr size_t kShareOfRulings = 32;
+constexpr size_t kFewestRulings = 4;
+
+/* The least that fills a cell. */
+constexpr uint32_t kFewestRulingSlots = kCellSize / sizeof(uint32_t);
+
+RulingsHeader rulings_for(size_t size)
+{
+    RulingsHeader rulings{};
+    size_t capacity =
+        std::clamp<size_t>(size / kShareOfRulings / sizeof(RulingEntry),
+                           kFewestRulings, UINT32_MAX / 2);
+    uint32_t slots = kFewestRulingSlots;
+
+    while (slots < capacity) {
+        slots *= 2;
+    }
+
+    rulings.capacity = static_cast<uint32_t>(capacity);
+    rulings.index_mask = slots - 1;
+
+    return rulings;
+}
+
 }  // namespace
 
 void Cells::format(void *memory, size_t size,
@@ -46,14 +71,33 @@ void Cells::lay_out() const noexcept
     uint32_t slots = slots_for(count);
 
     header().hash_mask = slots - 1;
-    header().first_cell = static_cast<CellNumber>(
-        kHeaderCells + slots * sizeof(CellNumber) / kCellSize);
+    lay_out_rulings(static_cast<CellNumber>(
+        kHeaderCells + slots * sizeof(CellNumber) / kCellSize));
     header().end_cell = static_cast<CellNumber>(count);
+}
+
+void Cells::lay_out_rulings(CellNumber first) const noexcept
+{
+    RulingsHeader &rulings = header().rulings;
+    RulingsHeader fitting = rulings_for(size_);
+
+    rulings.first_cell = first;
+    rulings.index_mask = fitting.index_mask;
+    rulings.capacity = fitting.capacity;
+
+    size_t size = index_size() + fitting.capacity * sizeof(RulingEntry);
+
+    header().first_cell = first + static_cast<CellNumber>(size / kCellSize);
 }
 
 void Cells::clear_slots() const noexcept
 {
     memset(slots(), 0, (size_t{header().hash_mask} + 1) * sizeof(CellNumber));
+}
+
+void Cells::clear_ruling_slots() const noexcept
+{
+    memset(at(header().rulings.first_cell), 0, index_size());
 }
 
 }  // namespace sl

@@ -1,7 +1,8 @@
 /*
- * The memory of a MemoryTable: a header, the slots of a hash table, and cells
- * of 64 bytes. A cell is a key (a client in a zone, or a refusal of one), or a
- * block of what a key has to remember, or free.
+ * The memory of a MemoryTable: a header, the slots of a hash table, an area for
+ * what operators have ruled (see Rulings), and cells of 64 bytes. A cell is a
+ * key (a client in a zone, or a refusal of one), or a block of what a key has
+ * to remember, or free.
  *
  * Invariant, whenever no change is under way (see Change): every cell is in
  * exactly one place. A free cell is in the free list; a key is in the hash
@@ -19,7 +20,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/pure/sl_readable_key.h"
 #include "base/pure/sl_siphash.h"
+#include "store/pure/sl_ruling.h"
+#include "store/pure/sl_zone_name.h"
 
 namespace sl {
 
@@ -87,6 +91,13 @@ struct RefusalNote {
 
     /* When somebody was last told to ask again. */
     int64_t checked_us;
+
+    /* When it was asked by the clock that callers bring. */
+    int64_t asked_us;
+
+    /* As in LimitState. */
+    int64_t ruled_max;
+    bool is_banned;
 };
 
 /* A block of a chain: entries with their stamps, oldest first; or a refusal. */
@@ -167,6 +178,41 @@ struct [[gnu::may_alias]] BlockCell {
 static_assert(sizeof(KeyCell) == kCellSize, "a key is a cell");
 static_assert(sizeof(BlockCell) == kCellSize, "a block is a cell");
 
+/* What was ruled about one client, with its zone and key for people to read. */
+struct RulingEntry {
+    KeyName name;
+    Ruling ruling;
+
+    /* The next one in its slot of the index, as there. */
+    uint32_t next;
+
+    uint8_t zone_size;
+    uint8_t key_size;
+    char zone[kMaxZoneName];
+    char key[kMaxReadableKey];
+    char reserved[18];
+};
+
+static_assert(sizeof(RulingEntry) == 256, "so many of them fit");
+
+/* What is known of all rulings; see Rulings. Their numbers begin with 1, so
+ * that 0 is none of them. */
+struct RulingsHeader {
+    uint32_t first_cell; /* of the index, which entries follow */
+    uint32_t index_mask;
+    uint32_t capacity;
+
+    /* The largest number that is in use. */
+    uint32_t last;
+
+    /* When the last of them ends; 0: there is none. */
+    int64_t until_us;
+
+    /* One that is being changed, and what it will be. */
+    uint32_t changing;
+    Ruling change_to;
+};
+
 /*
  * The table's time, which goes with the clock that callers bring, but not back
  * with it: if the clock steps back, time goes on from where it was. So nothing
@@ -217,6 +263,7 @@ struct TableHeader {
     uint64_t regulars; /* keys in lists of those who keep coming */
     uint64_t evictions;
     uint64_t recoveries;
+    RulingsHeader rulings;
     uint8_t secret[kSipHashKeySize];
 };
 
@@ -268,6 +315,27 @@ class Cells {
 
     void clear_slots() const noexcept;
 
+    /* Entries of rulings from 1 to their capacity, and where their index has
+     * those with such names. */
+    RulingEntry &ruling(uint32_t number) const noexcept
+    {
+        uint8_t *entries = at(header().rulings.first_cell) + index_size();
+
+        return reinterpret_cast<RulingEntry *>(entries)[number - 1];
+    }
+
+    uint32_t &ruling_slot_of(const KeyName &name) const noexcept
+    {
+        const RulingsHeader &rulings = header().rulings;
+        uint32_t number;
+        memcpy(&number, name.hash, sizeof(number));
+
+        return reinterpret_cast<uint32_t *>(
+            at(rulings.first_cell))[number & rulings.index_mask];
+    }
+
+    void clear_ruling_slots() const noexcept;
+
     /* A free cell; there must be one. Its contents are as they were left. */
     CellNumber take() const noexcept
     {
@@ -296,6 +364,14 @@ class Cells {
   private:
     static constexpr size_t kHeaderCells =
         (sizeof(TableHeader) + kCellSize - 1) / kCellSize;
+
+    void lay_out_rulings(CellNumber first) const noexcept;
+
+    /* In bytes, whole cells. */
+    size_t index_size() const noexcept
+    {
+        return (size_t{header().rulings.index_mask} + 1) * sizeof(uint32_t);
+    }
 
     uint8_t *at(CellNumber number) const noexcept
     {

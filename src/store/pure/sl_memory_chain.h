@@ -253,4 +253,65 @@ class ChainReader {
     unsigned blocks_read_ = 0;
 };
 
+/* Goes through those entries of a key that count, newest first; nullptr has
+ * none. Every block but the first has at least one of them. */
+class BackwardReader {
+  public:
+    BackwardReader(Cells cells, const KeyCell *key) noexcept
+        : cells_(cells), key_(key), block_(key ? key->last_block : kNoCell),
+          end_(key ? key->last_position : 0)
+    {
+        settle();
+    }
+
+    bool at_end() const noexcept { return block_ == kNoCell; }
+
+    int64_t stamp() const noexcept
+    {
+        return cells_.block(block_).stamp(end_ - 1);
+    }
+
+    int64_t cost() const noexcept
+    {
+        return cells_.block(block_).cost(end_ - 1);
+    }
+
+    void next() noexcept
+    {
+        end_--;
+        settle();
+    }
+
+    unsigned blocks_read() const noexcept { return blocks_read_; }
+
+  private:
+    /* Goes back to where something counts. */
+    void settle() noexcept
+    {
+        while (block_ != kNoCell) {
+            const BlockCell &block = cells_.block(block_);
+            bool is_first = block_ == key_->first_block;
+            uint8_t first = is_first ? key_->first_position : 0;
+
+            while (end_ > first && block.cost(end_ - 1) == 0) {
+                end_--;
+            }
+
+            if (end_ > first) {
+                return;
+            }
+
+            block_ = is_first ? kNoCell : block.earlier;
+            end_ = is_first ? 0 : cells_.block(block_).size();
+            blocks_read_++;
+        }
+    }
+
+    Cells cells_;
+    const KeyCell *key_;
+    CellNumber block_;
+    uint8_t end_; /* the position after the entry */
+    unsigned blocks_read_ = 0;
+};
+
 }  // namespace sl

@@ -5,6 +5,7 @@
 
 #include "store/pure/sl_memory_keys.h"
 #include "store/pure/sl_memory_lists.h"
+#include "store/pure/sl_memory_rulings.h"
 
 namespace sl {
 
@@ -311,6 +312,8 @@ void rebuild(Cells cells) noexcept
         h.clock = TableClock{};
         h.last_stamp_us = 0;
     }
+
+    Rulings(cells).recover();
 
     /* somebody may have been killed while rebuilding */
     unmark_reached(cells);

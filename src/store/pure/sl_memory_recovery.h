@@ -2,7 +2,8 @@
  * A process may be killed in the middle of a change of a MemoryTable. Whoever
  * comes next is told so by the mark that was left, and rebuilds the table: what
  * was being counted is counted or not, all other counts stay. Refusals by other
- * stores are forgotten.
+ * stores are forgotten. What operators have ruled stays; see Rulings for what
+ * holds there.
  *
  * Invariant that every change keeps between any two of its writes: what can be
  * reached from a cell with the tag of a key, through its first block and from
@@ -14,8 +15,8 @@
  * Nothing is followed before it has been checked, and where what is ends is
  * told by the size of the memory, not by what is in it. So whatever bytes stand
  * behind a mark, nobody leaves the memory, and the work is bounded: a walk over
- * the cells. If they are none that one of these processes can have written, no
- * count is worth being believed: then all are forgotten.
+ * the cells and the rulings. If they are none that one of these processes can
+ * have written, no count is worth being believed: then all are forgotten.
  *
  * Without the mark nothing is checked, for the sake of speed. That somebody
  * else writes to this memory, who leaves no mark, is not provided for.

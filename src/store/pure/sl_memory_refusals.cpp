@@ -13,6 +13,19 @@ namespace {
 /* A clock that is being set right may run faster than ours by this part. */
 constexpr int64_t kPartsOfDrift = 1000;
 
+/*
+ * A store whose clock has stepped back names waits that are longer than its
+ * window; whether they stay so is not known. What an operator has ruled is
+ * known for certain, and may last for longer, but not for ever.
+ */
+int64_t certain_wait(const LimitQuery &limit, const LimitState &state)
+{
+    bool is_ruled = state.is_banned || state.ruled_max != kOwnMax;
+
+    return std::min(state.wait_us,
+                    longest_wait(limit) + (is_ruled ? kLongestRuling : 0));
+}
+
 }  // namespace
 
 /*
@@ -22,9 +35,7 @@ constexpr int64_t kPartsOfDrift = 1000;
 void Refusals::remember(const LimitQuery &limit, const LimitState &state,
                         int64_t asked_us, int64_t clock_us) const noexcept
 {
-    /* a store whose clock has stepped back names waits that are longer than
-     * its window; whether they stay so is not known */
-    int64_t wait = std::min(state.wait_us, longest_wait(limit));
+    int64_t wait = certain_wait(limit, state);
     int64_t took = clock_us - asked_us;
 
     /* nobody knows how long it took if our clock has stepped back meanwhile */
@@ -57,8 +68,9 @@ void Refusals::remember(const LimitQuery &limit, const LimitState &state,
 
     KeyCell &key = cells_.key(number);
 
-    cells_.block(key.first_block).refusal = {state.used, since_us,
-                                             since_us + wait, since_us};
+    cells_.block(key.first_block).refusal = {
+        state.used, since_us,        since_us + wait, since_us,
+        asked_us,   state.ruled_max, state.is_banned};
     key.expires_us = since_us + wait;
 }
 
@@ -84,7 +96,8 @@ CellNumber Refusals::add(const KeyName &name, int64_t lasts_us) const noexcept
 }
 
 Recalled Refusals::recall(const LimitQuery &limit, int64_t clock_us,
-                          int64_t max_age_us, LimitState *state) const noexcept
+                          int64_t max_age_us, LimitState *state,
+                          int64_t void_until_us) const noexcept
 {
     Change change(cells_);
     int64_t now_us = cells_.header().clock.set(clock_us);
@@ -97,7 +110,7 @@ Recalled Refusals::recall(const LimitQuery &limit, int64_t clock_us,
     RefusalNote &found = cells_.block(cells_.key(number).first_block).refusal;
     int64_t drift = (now_us - found.since_us) / kPartsOfDrift;
 
-    if (now_us + drift >= found.until_us) {
+    if (now_us + drift >= found.until_us || found.asked_us <= void_until_us) {
         return Recalled::kNothing;
     }
 
@@ -108,7 +121,9 @@ Recalled Refusals::recall(const LimitQuery &limit, int64_t clock_us,
         return Recalled::kAskAgain;
     }
 
-    *state = LimitState{false, false, found.used, found.until_us - now_us};
+    *state = LimitState{
+        false,    false,           found.used,     found.until_us - now_us,
+        kNoPlace, found.ruled_max, found.is_banned};
 
     return Recalled::kRefusal;
 }

@@ -22,6 +22,9 @@ namespace sl {
 /* For recall(): however old the refusal is, as long as it lasts. */
 constexpr int64_t kAnyAge = INT64_MAX;
 
+/* For recall(): whenever it was asked. */
+constexpr int64_t kNothingVoid = INT64_MIN;
+
 enum class Recalled { kNothing, kRefusal, kAskAgain };
 
 class Refusals {
@@ -40,11 +43,14 @@ class Refusals {
 
     /*
      * Whether such a refusal is known; if so, `state` is what the store would
-     * say, used as of then. If nobody has asked the store for max_age_us, the
-     * caller is told to, while for others the refusal goes on being known.
+     * say, with what was used and ruled as of then. If nobody has asked the
+     * store for max_age_us, the caller is told to, while for others the refusal
+     * goes on being known. What the store was asked up to `void_until_us`, by
+     * the clock that callers bring, is not known any more.
      */
     Recalled recall(const LimitQuery &limit, int64_t clock_us,
-                    int64_t max_age_us, LimitState *state) const noexcept;
+                    int64_t max_age_us, LimitState *state,
+                    int64_t void_until_us = kNothingVoid) const noexcept;
 
     /* The store has admitted such a request, against expectation. */
     void forget(const LimitQuery &limit) const noexcept;

@@ -6,6 +6,7 @@
 #include "store/pure/sl_memory_keys.h"
 #include "store/pure/sl_memory_lists.h"
 #include "store/pure/sl_memory_recovery.h"
+#include "store/pure/sl_memory_standing.h"
 #include "store/pure/sl_stamp.h"
 
 namespace sl {
@@ -14,6 +15,9 @@ namespace {
 
 /* How many blocks are read to find out when enough will have left. */
 constexpr unsigned kMaxBlocksRead = 512;
+
+/* For waits: there is no such moment. */
+constexpr int64_t kNever = INT64_MAX;
 
 /* One limit of a request that is being decided about. */
 struct Asked {
@@ -24,10 +28,17 @@ struct Asked {
     KeyName refused_name;
     CellNumber refused_key;
 
+    /* nullptr: nothing is ruled about the client. */
+    const Ruling *ruling;
+
+    int64_t max; /* that the client has now */
     int64_t used;
     uint64_t place; /* of what was counted; see LimitState */
-    bool admits;
+    bool fits;
+    bool is_banned;
     bool is_counted;
+
+    bool admits() const noexcept { return fits && !is_banned; }
 };
 
 /* A request that is being decided about; `asked` has room for its limits. */
@@ -36,7 +47,8 @@ class Question {
     Question(Cells cells, const LimitQuery *limits, size_t count,
              int64_t now_us, Asked *asked) noexcept
         : cells_(cells), keys_(cells), limits_(limits), count_(count),
-          now_us_(now_us), asked_(asked)
+          now_us_(now_us), asked_(asked),
+          are_rulings_(Rulings(cells).are_any(now_us))
     {}
 
     void expire_idle() const noexcept;
@@ -53,7 +65,16 @@ class Question {
   private:
     bool read(const LimitQuery &limit, Asked *asked) noexcept;
     void count(const LimitQuery &limit, Asked *asked) noexcept;
+    void find_ruling(const LimitQuery &limit, Asked *asked) const noexcept;
+    LimitState state(const LimitQuery &limit,
+                     const Asked &asked) const noexcept;
     int64_t wait(const LimitQuery &limit, const Asked &asked) const noexcept;
+    int64_t ruled_wait(const LimitQuery &limit,
+                       const Asked &asked) const noexcept;
+    int64_t wait_for_room(const LimitQuery &limit, const Asked &asked,
+                          int64_t max) const noexcept;
+    int64_t wait_until_left(const LimitQuery &limit, const Asked &asked,
+                            int64_t amount) const noexcept;
 
     ChainReader reader(CellNumber key) const noexcept
     {
@@ -66,6 +87,7 @@ class Question {
     size_t count_;
     int64_t now_us_;
     Asked *asked_;
+    bool are_rulings_;
 };
 
 void Question::expire_idle() const noexcept
@@ -84,13 +106,14 @@ bool Question::read() noexcept
             return false;
         }
 
-        is_admitted = is_admitted && (asked_[i].admits || limits_[i].dry_run);
+        is_admitted = is_admitted && (asked_[i].admits() || limits_[i].dry_run);
     }
 
     for (size_t i = 0; i < count_; i++) {
-        asked_[i].is_counted = asked_[i].admits
-                                   ? is_admitted && limits_[i].cost > 0
-                                   : limits_[i].counts_refused;
+        asked_[i].is_counted =
+            asked_[i].admits()
+                ? is_admitted && limits_[i].cost > 0
+                : limits_[i].counts_refused && !asked_[i].is_banned;
     }
 
     return true;
@@ -103,6 +126,13 @@ bool Question::read(const LimitQuery &limit, Asked *asked) noexcept
     asked->name = keys_.name_of(limit, KeyOf::kCounted);
     asked->key = keys_.find(asked->name);
     asked->refused_key = kNoCell;
+    asked->ruling = nullptr;
+    asked->max = limit.max;
+    asked->is_banned = false;
+
+    if (are_rulings_) {
+        find_ruling(limit, asked);
+    }
 
     if (limit.counts_refused && limit.buckets == 0) {
         asked->refused_name = keys_.name_of(limit, KeyOf::kRefused);
@@ -125,9 +155,23 @@ bool Question::read(const LimitQuery &limit, Asked *asked) noexcept
         asked->used += key.used;
     }
 
-    asked->admits = limit.cost == 0 || asked->used + limit.cost <= limit.max;
+    asked->fits = limit.cost == 0 || asked->used + limit.cost <= asked->max;
 
     return true;
+}
+
+void Question::find_ruling(const LimitQuery &limit, Asked *asked) const noexcept
+{
+    Rulings rulings(cells_);
+
+    /* a log has the same name */
+    asked->ruling =
+        rulings.find(limit.buckets == 0 ? asked->name : rulings.name_of(limit));
+
+    if (asked->ruling != nullptr) {
+        asked->max = asked->ruling->max_for(limit.max, now_us_);
+        asked->is_banned = asked->ruling->bans(now_us_);
+    }
 }
 
 bool Question::make_room() const noexcept
@@ -155,14 +199,25 @@ void Question::count(LimitState *states) noexcept
             count(limits_[i], &a);
         }
 
-        states[i] = LimitState{a.admits, a.admits && a.is_counted, a.used,
-                               wait(limits_[i], a), a.place};
+        states[i] = state(limits_[i], a);
     }
+}
+
+LimitState Question::state(const LimitQuery &limit,
+                           const Asked &asked) const noexcept
+{
+    bool is_overridden =
+        asked.ruling != nullptr && asked.ruling->overrides(now_us_);
+
+    return LimitState{asked.admits(), asked.admits() && asked.is_counted,
+                      asked.used,     wait(limit, asked),
+                      asked.place,    is_overridden ? asked.max : kOwnMax,
+                      asked.is_banned};
 }
 
 void Question::count(const LimitQuery &limit, Asked *asked) noexcept
 {
-    bool is_refused = !asked->admits && limit.buckets == 0;
+    bool is_refused = !asked->admits() && limit.buckets == 0;
     CellNumber &number = is_refused ? asked->refused_key : asked->key;
 
     if (number == kNoCell) {
@@ -181,21 +236,74 @@ void Question::count(const LimitQuery &limit, Asked *asked) noexcept
     /* more than max refused requests make no difference; if max has become
      * much smaller, the rest of them goes with the next ones */
     if (is_refused) {
-        asked->used -= chain.drop_surplus(limit.max);
+        asked->used -= chain.drop_surplus(asked->max);
     }
 }
 
-/*
- * How long it takes until so much has left that a request would be admitted, or
- * until the oldest one has left if it was; kNoWait if nothing is counted. After
- * many blocks that is too short, and whoever comes back then is told the rest.
- */
+/* Until the request would be admitted, or if it is, until anything leaves. */
 int64_t Question::wait(const LimitQuery &limit,
                        const Asked &asked) const noexcept
 {
+    if (asked.admits()) {
+        return wait_until_left(limit, asked, 1);
+    }
+
+    if (asked.ruling != nullptr) {
+        return ruled_wait(limit, asked);
+    }
+
+    return wait_until_left(limit, asked, asked.used + limit.cost - limit.max);
+}
+
+/* A client that has another max has it only for a while, and is measured by the
+ * limit's own after that; one that is banned must wait for both. */
+int64_t Question::ruled_wait(const LimitQuery &limit,
+                             const Asked &asked) const noexcept
+{
+    const Ruling &ruling = *asked.ruling;
+    int64_t wait_us = 0;
+
+    if (!asked.fits) {
+        wait_us = wait_for_room(limit, asked, asked.max);
+    }
+
+    if (!asked.fits && ruling.overrides(now_us_)) {
+        int64_t left_us = ruling.max_until_us - now_us_;
+
+        if (wait_us > left_us) {
+            wait_us = std::max(left_us, wait_for_room(limit, asked, limit.max));
+        }
+    }
+
+    if (asked.is_banned) {
+        wait_us = std::max(wait_us, ruling.ban_until_us - now_us_);
+    }
+
+    return wait_us != kNever ? wait_us : kNoWait;
+}
+
+int64_t Question::wait_for_room(const LimitQuery &limit, const Asked &asked,
+                                int64_t max) const noexcept
+{
+    if (limit.cost > max) {
+        return kNever;
+    }
+
+    int64_t amount = asked.used + limit.cost - max;
+
+    return amount > 0 ? wait_until_left(limit, asked, amount) : 0;
+}
+
+/*
+ * How long it takes until so much has left; kNoWait if nothing is counted.
+ * After many blocks that is too short, and whoever comes back then is told the
+ * rest.
+ */
+int64_t Question::wait_until_left(const LimitQuery &limit, const Asked &asked,
+                                  int64_t amount) const noexcept
+{
     ChainReader counted = reader(asked.key);
     ChainReader refused = reader(asked.refused_key);
-    int64_t amount = asked.admits ? 1 : asked.used + limit.cost - limit.max;
     int64_t left = 0;
     int64_t last = 0;
 
@@ -277,6 +385,177 @@ void MemoryTable::take_back(const LimitQuery *limits, size_t count,
             chain.take_back(entry, limit.cost);
         }
     }
+}
+
+namespace {
+
+/* What an operator does about a client. */
+class Deed {
+  public:
+    Deed(Cells cells, const LimitQuery &client, int64_t now_us) noexcept
+        : cells_(cells), keys_(cells), client_(client), now_us_(now_us),
+          ruling_(ruled())
+    {}
+
+    /* False if there is more to drop than may be at a time. */
+    bool drop_expired() const noexcept;
+
+    /* False if there is no room to rule about another client. */
+    bool rule(const Intervention &intervention) noexcept;
+
+    void forget_counts() const noexcept;
+    void tell(Standing *standing) const noexcept;
+
+  private:
+    Ruling ruled() const noexcept;
+    int64_t end_of(const Intervention &intervention) const noexcept;
+
+    CellNumber find(KeyOf what) const noexcept
+    {
+        return keys_.find(keys_.name_of(client_, what));
+    }
+
+    /* Where refused requests do not count, what is left of them does not. */
+    bool has_refused() const noexcept
+    {
+        return client_.counts_refused && client_.buckets == 0;
+    }
+
+    const KeyCell *key(CellNumber number) const noexcept
+    {
+        return number != kNoCell ? &cells_.key(number) : nullptr;
+    }
+
+    Cells cells_;
+    Keys keys_;
+    const LimitQuery &client_;
+    int64_t now_us_;
+    Ruling ruling_;
+};
+
+/* Without what has ended. */
+Ruling Deed::ruled() const noexcept
+{
+    Rulings rulings(cells_);
+    const Ruling *found = rulings.are_any(now_us_)
+                              ? rulings.find(rulings.name_of(client_))
+                              : nullptr;
+    Ruling ruling;
+
+    if (found != nullptr && found->bans(now_us_)) {
+        ruling.ban_until_us = found->ban_until_us;
+    }
+
+    if (found != nullptr && found->overrides(now_us_)) {
+        ruling.max = found->max;
+        ruling.max_until_us = found->max_until_us;
+    }
+
+    return ruling;
+}
+
+bool Deed::drop_expired() const noexcept
+{
+    for (KeyOf what : {KeyOf::kCounted, KeyOf::kRefused}) {
+        CellNumber number = find(what);
+
+        if (number != kNoCell
+            && !Chain(cells_, cells_.key(number))
+                    .drop_front(last_expired(client_, now_us_)))
+        {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+bool Deed::rule(const Intervention &intervention) noexcept
+{
+    switch (intervention.act) {
+    case Act::kLook:
+        return true;
+
+    case Act::kForget:
+        ruling_.ban_until_us = 0;
+        break;
+
+    case Act::kBan:
+        ruling_.ban_until_us = end_of(intervention);
+        break;
+
+    case Act::kOverride:
+        ruling_.max_until_us = end_of(intervention);
+        ruling_.max = ruling_.max_until_us != 0 ? intervention.max : kOwnMax;
+        break;
+    }
+
+    return Rulings(cells_).set(client_, ruling_, now_us_);
+}
+
+int64_t Deed::end_of(const Intervention &intervention) const noexcept
+{
+    return intervention.for_us > 0
+               ? now_us_ + std::min(intervention.for_us, kLongestRuling)
+               : 0;
+}
+
+void Deed::forget_counts() const noexcept
+{
+    for (KeyOf what : {KeyOf::kCounted, KeyOf::kRefused}) {
+        CellNumber number = find(what);
+
+        if (number != kNoCell) {
+            keys_.remove(number);
+        }
+    }
+}
+
+void Deed::tell(Standing *standing) const noexcept
+{
+    CountedKeys keys{key(find(KeyOf::kCounted)),
+                     has_refused() ? key(find(KeyOf::kRefused)) : nullptr};
+
+    read_standing(cells_, client_, keys, ruling_, now_us_, standing);
+}
+
+}  // namespace
+
+int64_t MemoryTable::set_clock(int64_t clock_us) noexcept
+{
+    TableHeader &header = cells_.header();
+
+    return std::max(header.clock.set(clock_us), header.last_stamp_us);
+}
+
+Decided MemoryTable::intervene(const LimitQuery &client,
+                               const Intervention &intervention,
+                               int64_t clock_us, Standing *standing) noexcept
+{
+    Change change(cells_);
+    Deed deed(cells_, client, set_clock(clock_us));
+
+    if (intervention.act == Act::kForget) {
+        deed.forget_counts();
+    } else if (!deed.drop_expired()) {
+        return Decided::kNotYet;
+    }
+
+    if (!deed.rule(intervention)) {
+        return Decided::kNoMemory;
+    }
+
+    deed.tell(standing);
+
+    return Decided::kYes;
+}
+
+void MemoryTable::list_rulings(std::string_view zone, uint32_t from,
+                               int64_t clock_us, RulingsPage *page) noexcept
+{
+    Change change(cells_);
+
+    Rulings(cells_).list(zone, from, set_clock(clock_us), page);
 }
 
 void MemoryTable::leave_half_done() noexcept

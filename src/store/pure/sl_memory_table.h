@@ -15,6 +15,8 @@
  *   sl_memory_lists     which keys nobody has asked about for longest
  *   sl_memory_keys      finds keys, adds them, and removes them to make room
  *   sl_memory_refusals  what other stores have said
+ *   sl_memory_rulings   what operators have ruled about clients
+ *   sl_memory_standing  where a client stands, for them to see
  *   sl_memory_recovery  makes the table whole after a process was killed
  *   sl_stamp.h          when requests and buckets leave a window
  *
@@ -28,12 +30,17 @@
  *   find a key         its name's length, and those few of the same hash
  *   drop what expired  512 blocks of a key; all of them at once are one step
  *   count a request    a block; 64 refused ones that make no difference go
- *   name a wait        512 blocks are read; after that it is named too short
+ *   name a wait        512 blocks are read; after that it is named too short;
+ *                      twice where a client has another max for a while
  *   take back          a block, or with buckets all (100, three in a block)
  *   make room          two keys for each limit, each of the oldest ones of 64
  *                      lists, besides those that are being asked about
  *   idle keys          two for each limit
  *   remember, recall   a block, and room for it
+ *   a ruling           an entry; if it was the last to end, or there is no room
+ *                      for another, all of them are looked at
+ *   a client's place   512 blocks of each of its two keys
+ *   list rulings       4096 entries
  *   rebuild            all of the memory, once after a process was killed
  *
  * for each limit of a request, of which there are kMaxLimits at most.
@@ -43,18 +50,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "store/pure/sl_limit_query.h"
 #include "store/pure/sl_limit_state.h"
 #include "store/pure/sl_memory_cells.h"
 #include "store/pure/sl_memory_refusals.h"
+#include "store/pure/sl_memory_rulings.h"
+#include "store/pure/sl_standing.h"
 
 namespace sl {
 
 enum class Decided {
     kYes,
 
-    /* There is no memory left to count the request in. */
+    /* There is no memory left to count the request in, or to rule about another
+     * client. */
     kNoMemory,
 
     /*
@@ -108,6 +119,22 @@ class MemoryTable {
     void take_back(const LimitQuery *limits, size_t count,
                    int64_t time_us) noexcept;
 
+    /*
+     * Does something about the client of this limit, and tells where it stands
+     * then. If there is no room for a ruling nothing has changed.
+     */
+    Decided intervene(const LimitQuery &client,
+                      const Intervention &intervention, int64_t clock_us,
+                      Standing *standing) noexcept;
+
+    /* See Rulings. */
+    void list_rulings(std::string_view zone, uint32_t from, int64_t clock_us,
+                      RulingsPage *page) noexcept;
+    uint32_t most_rulings() const noexcept
+    {
+        return Rulings(cells_).capacity();
+    }
+
     /* See Refusals. */
     void remember(const LimitQuery &limit, const LimitState &state,
                   int64_t asked_us, int64_t clock_us) noexcept
@@ -116,9 +143,11 @@ class MemoryTable {
     }
 
     Recalled recall(const LimitQuery &limit, int64_t clock_us,
-                    int64_t max_age_us, LimitState *state) noexcept
+                    int64_t max_age_us, LimitState *state,
+                    int64_t void_until_us = kNothingVoid) noexcept
     {
-        return Refusals(cells_).recall(limit, clock_us, max_age_us, state);
+        return Refusals(cells_).recall(limit, clock_us, max_age_us, state,
+                                       void_until_us);
     }
 
     void forget(const LimitQuery &limit) noexcept
@@ -132,6 +161,9 @@ class MemoryTable {
     void leave_half_done() noexcept;
 
   private:
+    /* Of what happens without a stamp of its own. */
+    int64_t set_clock(int64_t clock_us) noexcept;
+
     Cells cells_;
 };
 

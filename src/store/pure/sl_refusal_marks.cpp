@@ -12,14 +12,27 @@ size_t RefusalMarks::place_of(std::string_view zone) noexcept
     return siphash64(zone, kNoSecret) % kCount;
 }
 
-/* The longest refusal counts. */
+namespace {
+
+/* The latest moment counts. */
+void move_on(std::atomic<int64_t> *moment, int64_t us) noexcept
+{
+    int64_t known = moment->load();
+
+    while (known < us && !moment->compare_exchange_weak(known, us)) {
+    }
+}
+
+}  // namespace
+
 void RefusalMarks::refused_until(size_t place, int64_t us) noexcept
 {
-    std::atomic<int64_t> &until_us = until_us_[place];
-    int64_t known = until_us.load();
+    move_on(&until_us_[place], us);
+}
 
-    while (known < us && !until_us.compare_exchange_weak(known, us)) {
-    }
+void RefusalMarks::forget_until(size_t place, int64_t us) noexcept
+{
+    move_on(&void_until_us_[place], us);
 }
 
 }  // namespace sl

@@ -4,7 +4,10 @@
  *
  * In memory that all processes share, and that is all zero to begin with. A
  * zone's mark is found by a hash of its name. Zones that share one cost each
- * other a needless look, and nothing else.
+ * other a needless look, or a refusal that is forgotten, and nothing else.
+ *
+ * When an operator has changed something in a zone, all that its store was
+ * asked before is void, also what it has not answered yet.
  */
 
 #pragma once
@@ -31,8 +34,17 @@ class RefusalMarks {
         return now_us < until_us_[place].load(std::memory_order_relaxed);
     }
 
+    /* What was asked up to this moment, by the same clock, is void. */
+    void forget_until(size_t place, int64_t us) noexcept;
+
+    int64_t void_until(size_t place) const noexcept
+    {
+        return void_until_us_[place].load(std::memory_order_acquire);
+    }
+
   private:
     std::atomic<int64_t> until_us_[kCount];
+    std::atomic<int64_t> void_until_us_[kCount];
 };
 
 }  // namespace sl

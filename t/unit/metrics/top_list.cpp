@@ -212,6 +212,25 @@ void masked_keys_show_little(void **)
         "\xc3\xa4...#9c1e22ab");
 }
 
+/* Who looks for a client by its key finds the mask that the lists show. */
+void a_key_has_the_mask_of_its_client(void **)
+{
+    for (uint64_t hash : {uint64_t{0}, uint64_t{0x9c1e22ab00000000}}) {
+        for (const std::string &key :
+             {std::string("alice"), std::string(200, 'x')}) {
+            Top top;
+            TopClient &client = top.list->count(hash, key, 1000, 1000);
+            char listed[sl::kMaxMaskedKey];
+            char asked[sl::kMaxMaskedKey];
+            size_t size = mask_key(client, listed);
+
+            assert_text_equal(
+                std::string_view(asked, sl::mask_key(hash, key, asked)),
+                std::string_view(listed, size));
+        }
+    }
+}
+
 void whatever_bytes_a_killed_process_leaves_do_no_harm(void **)
 {
     for (int byte : {0x01, 0x7f, 0x80, 0xff}) {
@@ -263,6 +282,7 @@ int main()
         cmocka_unit_test(three_windows_in_a_row_are_worth_a_line),
         cmocka_unit_test(a_window_of_peace_ends_it),
         cmocka_unit_test(masked_keys_show_little),
+        cmocka_unit_test(a_key_has_the_mask_of_its_client),
         cmocka_unit_test(whatever_bytes_a_killed_process_leaves_do_no_harm),
         cmocka_unit_test(a_last_window_that_never_was_begins_a_new_row),
     };

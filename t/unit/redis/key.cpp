@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "redis/pure/sl_cluster_slot.h"
 #include "unit.h"
 
 namespace {
@@ -375,6 +376,146 @@ void long_keys_that_differ_in_one_byte_get_different_names(void **)
     assert_int_equal(names.size(), key.size() + 1);
 }
 
+/* --- index_key --- */
+
+std::string index_of(std::string_view key, KeyStyle style)
+{
+    return std::string{sl::index_key(kPrefix, kZone,
+                                     sl::redis_key(kPrefix, kZone, key, style),
+                                     style)
+                           .view()};
+}
+
+void a_client_is_found_by_its_key_or_by_the_name_of_its_set(void **)
+{
+    assert_text_equal(index_of("alice", KeyStyle::kInBraces),
+                      "rate_limit:api!:{alice}");
+    assert_text_equal(index_of("alice", KeyStyle::kPlain),
+                      "rate_limit:api!:{rate_limit:api:alice}");
+}
+
+const std::string kAwkwardKeys[] = {
+    "alice",
+    "a:b",
+    "!",
+    "!:{",
+    "}",
+    "{}",
+    "#",
+    "",
+    std::string(128, 'k'),
+    std::string(129, 'k'),
+    "*?[a]\\",
+    "a\nb",
+    "\xff\xfe",
+    "rate_limit:api:a",
+};
+
+void both_names_of_a_client_are_in_one_slot(void **)
+{
+    for (const std::string &key : kAwkwardKeys) {
+        for (KeyStyle style : {KeyStyle::kPlain, KeyStyle::kInBraces}) {
+            sl::RedisKey set = sl::redis_key(kPrefix, kZone, key, style);
+
+            assert_int_equal(sl::cluster_slot(index_of(key, style)),
+                             sl::cluster_slot(set.view()));
+        }
+    }
+}
+
+void the_way_back_leads_to_the_readable_key(void **)
+{
+    for (const std::string &key : kAwkwardKeys) {
+        for (KeyStyle style : {KeyStyle::kPlain, KeyStyle::kInBraces}) {
+            char readable[sl::kMaxReadableKey];
+            size_t size = sl::readable_key(key, readable);
+            std::string name = index_of(key, style);
+
+            assert_text_equal(sl::client_of_index(name, kPrefix, kZone, style),
+                              std::string_view(readable, size));
+        }
+    }
+}
+
+void the_longest_names_have_room(void **)
+{
+    std::string prefix(64, 'p');
+    std::string zone(64, 'z');
+    std::string key(128, 'k');
+    std::string front = prefix + ":" + zone;
+
+    for (KeyStyle style : {KeyStyle::kPlain, KeyStyle::kInBraces}) {
+        sl::RedisKey set = sl::redis_key(prefix, zone, key, style);
+        sl::IndexKey name = sl::index_key(prefix, zone, set, style);
+        bool is_plain = style == KeyStyle::kPlain;
+
+        assert_true(name.size <= sizeof(name.data));
+        assert_text_equal(name.view(), front + "!:{"
+                                           + (is_plain ? front + ":" : "") + key
+                                           + "}");
+        assert_text_equal(sl::client_of_index(name.view(), prefix, zone, style),
+                          key);
+    }
+}
+
+void all_of_a_zone_are_found_by_what_they_begin_with(void **)
+{
+    std::string pattern(sl::index_pattern(kPrefix, kZone).view());
+
+    assert_text_equal(pattern, "rate_limit:api!:*");
+    pattern.pop_back();
+
+    for (const std::string &key : kAwkwardKeys) {
+        for (KeyStyle style : {KeyStyle::kPlain, KeyStyle::kInBraces}) {
+            assert_text_equal(index_of(key, style).substr(0, pattern.size()),
+                              pattern);
+
+            /* and no set is */
+            sl::RedisKey set = sl::redis_key(kPrefix, kZone, key, style);
+
+            assert_true(set.view().substr(0, pattern.size()) != pattern);
+        }
+    }
+}
+
+void names_of_something_else_lead_nowhere(void **)
+{
+    std::string hash(64, 'a');
+
+    for (std::string name :
+         {"", "rate_limit:api!:{}", "rate_limit:api!:{a", "rate_limit:api!:a}",
+          "rate_limit:api:{a}", "rate_limit:apis!:{a}", "rate_limit:ap!:{a}",
+          "other:api!:{a}", "rate_limit:api!:{a}b", "rate_limit:api!:{{a}",
+          "rate_limit:api!:{a}}", "rate_limit:api!:{a\nb}",
+          "rate_limit:api!:{#}", "rate_limit:api!:{", "rate_limit:api!:}"})
+    {
+        assert_text_equal(
+            sl::client_of_index(name, kPrefix, kZone, KeyStyle::kInBraces), "");
+        assert_text_equal(
+            sl::client_of_index(name, kPrefix, kZone, KeyStyle::kPlain), "");
+    }
+
+    for (std::string tag : {"#" + hash + "a", "#" + hash.substr(1) + "g",
+                            std::string(129, 'k'), std::string("#a")})
+    {
+        std::string name = "rate_limit:api!:{" + tag + "}";
+
+        assert_text_equal(
+            sl::client_of_index(name, kPrefix, kZone, KeyStyle::kInBraces), "");
+    }
+
+    assert_text_equal(sl::client_of_index("rate_limit:api!:{#" + hash + "}",
+                                          kPrefix, kZone, KeyStyle::kInBraces),
+                      "#" + hash);
+
+    /* a set of another zone, or one on a cluster */
+    for (std::string tag : {"a", "rate_limit:apis:a", "rate_limit:api:"}) {
+        assert_text_equal(sl::client_of_index("rate_limit:api!:{" + tag + "}",
+                                              kPrefix, kZone, KeyStyle::kPlain),
+                          "");
+    }
+}
+
 }  // namespace
 
 int main()
@@ -410,6 +551,13 @@ int main()
         cmocka_unit_test(no_two_pairs_of_awkward_zones_and_keys_share_a_name),
         cmocka_unit_test(keys_of_random_bytes_get_clean_names_of_their_own),
         cmocka_unit_test(long_keys_that_differ_in_one_byte_get_different_names),
+        cmocka_unit_test(
+            a_client_is_found_by_its_key_or_by_the_name_of_its_set),
+        cmocka_unit_test(both_names_of_a_client_are_in_one_slot),
+        cmocka_unit_test(the_way_back_leads_to_the_readable_key),
+        cmocka_unit_test(the_longest_names_have_room),
+        cmocka_unit_test(all_of_a_zone_are_found_by_what_they_begin_with),
+        cmocka_unit_test(names_of_something_else_lead_nowhere),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -108,10 +108,52 @@ void about_no_limits_there_is_only_the_time(void **)
 void only_three_numbers_per_limit_and_the_time_are_an_answer(void **)
 {
     for (size_t limits : {1, 2, 5, 16}) {
-        for (size_t count = 0; count <= 3 * limits + 5; count++) {
+        for (size_t count = 0; count <= 4 * limits + 5; count++) {
             assert_int_equal(is_read(Numbers(count, 1), limits),
-                             count == 3 * limits + 1);
+                             count == 3 * limits + 1
+                                 || count == 4 * limits + 1);
         }
+    }
+}
+
+void after_the_time_there_may_be_another_max_for_each_limit(void **)
+{
+    int64_t numbers[] = {2, 5, 60, 0, 9, 70, 1234, 500, 0};
+    LimitState states[2];
+    int64_t time_us;
+
+    assert_true(sl::read_answer(numbers, 9, 2, states, &time_us));
+    assert_int_equal(time_us, 1234);
+    assert_true(states[0].is_counted);
+    assert_int_equal(states[0].ruled_max, 500);
+    assert_int_equal(states[1].used, 9);
+    assert_int_equal(states[1].wait_us, 70);
+    assert_int_equal(states[1].ruled_max, sl::kOwnMax);
+
+    assert_true(sl::read_answer(numbers, 7, 2, states, &time_us));
+    assert_int_equal(states[0].ruled_max, sl::kOwnMax);
+
+    numbers[8] = -1;
+    assert_false(sl::read_answer(numbers, 9, 2, states, &time_us));
+}
+
+void who_is_banned_is_neither_admitted_nor_counted(void **)
+{
+    int64_t numbers[] = {3, 5, 60, 1234};
+    LimitState state;
+    int64_t time_us;
+
+    assert_true(sl::read_answer(numbers, 4, 1, &state, &time_us));
+    assert_true(state.is_banned);
+    assert_false(state.admits);
+    assert_false(state.is_counted);
+    assert_int_equal(state.used, 5);
+    assert_int_equal(state.wait_us, 60);
+
+    for (int64_t admits : {0, 1, 2}) {
+        numbers[0] = admits;
+        assert_true(sl::read_answer(numbers, 4, 1, &state, &time_us));
+        assert_false(state.is_banned);
     }
 }
 
@@ -126,13 +168,13 @@ void a_number_of_limits_that_overflows_is_refused(void **)
     assert_false(sl::read_answer(numbers, 6, limits, states, &time_us));
 }
 
-void admits_is_zero_one_or_two_and_nothing_else(void **)
+void admits_is_zero_to_three_and_nothing_else(void **)
 {
-    for (int64_t admits : {0, 1, 2}) {
+    for (int64_t admits : {0, 1, 2, 3}) {
         assert_true(is_read({admits, 1, 1, 1}, 1));
     }
 
-    for (int64_t admits : {int64_t{3}, int64_t{-1}, int64_t{1} << 32,
+    for (int64_t admits : {int64_t{4}, int64_t{-1}, int64_t{1} << 32,
                            (int64_t{1} << 32) + 1, INT64_MAX, INT64_MIN})
     {
         assert_false(is_read({admits, 1, 1, 1}, 1));
@@ -189,8 +231,11 @@ int main()
         cmocka_unit_test(about_no_limits_there_is_only_the_time),
         cmocka_unit_test(
             only_three_numbers_per_limit_and_the_time_are_an_answer),
+        cmocka_unit_test(
+            after_the_time_there_may_be_another_max_for_each_limit),
+        cmocka_unit_test(who_is_banned_is_neither_admitted_nor_counted),
         cmocka_unit_test(a_number_of_limits_that_overflows_is_refused),
-        cmocka_unit_test(admits_is_zero_one_or_two_and_nothing_else),
+        cmocka_unit_test(admits_is_zero_to_three_and_nothing_else),
         cmocka_unit_test(used_wait_and_time_are_never_negative),
         cmocka_unit_test(a_wait_of_centuries_is_nonsense),
         cmocka_unit_test(one_wrong_number_anywhere_spoils_the_answer),

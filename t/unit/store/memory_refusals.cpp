@@ -550,6 +550,103 @@ void counting_does_not_disturb_what_is_remembered(void **)
     }
 }
 
+/* A store that counts elsewhere refused for so long, as operators ruled. */
+void remember_ruled(Table *t, const LimitQuery &limit, int64_t wait,
+                    int64_t ruled_max, bool is_banned)
+{
+    t->table.remember(
+        limit,
+        LimitState{false, false, 5, wait, sl::kNoPlace, ruled_max, is_banned},
+        kSecond, kSecond);
+}
+
+void what_was_ruled_is_known_with_the_refusal(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 5);
+    LimitState state;
+
+    for (int64_t max : {int64_t{0}, int64_t{1}, int64_t{500}}) {
+        for (bool is_banned : {false, true}) {
+            remember_ruled(&t, limit, kSecond, max, is_banned);
+            assert_true(t.table.recall(limit, kSecond, sl::kAnyAge, &state)
+                        == Recalled::kRefusal);
+            assert_int_equal(state.ruled_max, max);
+            assert_int_equal(state.is_banned, is_banned);
+            assert_false(state.admits);
+            assert_false(state.is_counted);
+        }
+    }
+}
+
+void what_operators_rule_may_last_longer_than_the_window(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 5);
+    int64_t longest = sl::kLongestRuling + limit.window_us;
+    int64_t forever = 2 * longest;
+
+    remember_ruled(&t, limit, 10 * limit.window_us, sl::kOwnMax, true);
+    assert_int_equal(t.wait(limit, kSecond), 10 * limit.window_us);
+
+    remember_ruled(&t, limit, 10 * limit.window_us, 3, false);
+    assert_int_equal(t.wait(limit, kSecond), 10 * limit.window_us);
+
+    remember_ruled(&t, limit, forever, sl::kOwnMax, true);
+    assert_int_equal(t.wait(limit, kSecond), longest);
+
+    remember_ruled(&t, limit, forever, 3, false);
+    assert_int_equal(t.wait(limit, kSecond), longest);
+
+    remember_ruled(&t, limit, forever, sl::kOwnMax, false);
+    assert_int_equal(t.wait(limit, kSecond), limit.window_us);
+}
+
+void what_was_asked_before_a_change_is_void(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 5);
+    LimitState state;
+    int64_t asked = 10 * kSecond;
+    int64_t now = asked + 100;
+
+    /* it was asked before the answer came */
+    t.table.remember(limit, LimitState{false, false, 5, kSecond}, asked, now);
+
+    auto is_known = [&](int64_t void_until) {
+        return t.table.recall(limit, now, sl::kAnyAge, &state, void_until)
+               == Recalled::kRefusal;
+    };
+
+    assert_true(is_known(0));
+    assert_true(is_known(asked - 1));
+    assert_false(is_known(asked));
+    assert_false(is_known(asked + 1));
+    assert_false(is_known(now));
+
+    /* what is void for one is not gone, and a later refusal holds */
+    assert_true(is_known(0));
+    t.table.remember(limit, LimitState{false, false, 5, kSecond}, now, now);
+    assert_true(is_known(asked));
+}
+
+/* The table's time goes on where the clock steps back; changes are measured by
+ * the clock. */
+void a_change_is_measured_by_the_clock_that_callers_bring(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 5);
+    LimitState state;
+
+    t.remember(limit_of("another", 5), 900, 1000 * kSecond);
+    t.remember(limit, 900, kSecond);
+
+    assert_true(t.table.recall(limit, kSecond, sl::kAnyAge, &state, kSecond - 1)
+                == Recalled::kRefusal);
+    assert_true(t.table.recall(limit, kSecond, sl::kAnyAge, &state, kSecond)
+                == Recalled::kNothing);
+}
+
 }  // namespace
 
 int main()
@@ -584,6 +681,10 @@ int main()
             where_counts_take_all_memory_something_is_given_up_as_a_whole),
         cmocka_unit_test(counts_of_the_same_key_are_not_disturbed),
         cmocka_unit_test(counting_does_not_disturb_what_is_remembered),
+        cmocka_unit_test(what_was_ruled_is_known_with_the_refusal),
+        cmocka_unit_test(what_operators_rule_may_last_longer_than_the_window),
+        cmocka_unit_test(what_was_asked_before_a_change_is_void),
+        cmocka_unit_test(a_change_is_measured_by_the_clock_that_callers_bring),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);

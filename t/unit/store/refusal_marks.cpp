@@ -32,6 +32,39 @@ void other_marks_are_none_of_it(void **)
     assert_false(marks.may_have_refused(8, 99));
 }
 
+void nothing_is_void_at_first(void **)
+{
+    RefusalMarks marks{};
+
+    for (size_t i = 0; i < RefusalMarks::kCount; i++) {
+        assert_int_equal(marks.void_until(i), 0);
+    }
+}
+
+void the_latest_change_counts(void **)
+{
+    RefusalMarks marks{};
+
+    marks.forget_until(7, 100);
+    marks.forget_until(7, 50);
+    assert_int_equal(marks.void_until(7), 100);
+    marks.forget_until(7, 101);
+    assert_int_equal(marks.void_until(7), 101);
+    assert_int_equal(marks.void_until(6), 0);
+    assert_int_equal(marks.void_until(8), 0);
+}
+
+void a_change_is_no_refusal(void **)
+{
+    RefusalMarks marks{};
+
+    marks.forget_until(7, 100);
+    assert_false(marks.may_have_refused(7, 0));
+    marks.refused_until(7, 200);
+    assert_true(marks.may_have_refused(7, 199));
+    assert_int_equal(marks.void_until(7), 100);
+}
+
 void a_name_always_has_the_same_mark(void **)
 {
     assert_int_equal(RefusalMarks::place_of("login"),
@@ -59,6 +92,9 @@ int main()
     const CMUnitTest tests[] = {
         cmocka_unit_test(the_longest_refusal_counts),
         cmocka_unit_test(other_marks_are_none_of_it),
+        cmocka_unit_test(nothing_is_void_at_first),
+        cmocka_unit_test(the_latest_change_counts),
+        cmocka_unit_test(a_change_is_no_refusal),
         cmocka_unit_test(a_name_always_has_the_same_mark),
         cmocka_unit_test(names_are_spread_over_the_marks),
     };
