@@ -351,7 +351,7 @@ function showCounted({ requests, counted, window }) {
         ...(requests.some(({ refused }) => refused) ? [
             { title: 'Result', text: ({ refused }) => (refused ? 'refused' : 'passed') },
         ] : []),
-    ], requests, ({ time, id }) => `${time} ${id}`);
+    ], requests, ({ time, id }) => id || time.toFixed(2));
 }
 
 // ---- looking

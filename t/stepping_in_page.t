@@ -9,7 +9,7 @@ use lib 't/lib';
 
 use JSON::PP ();
 use SlidingLimit::Browser qw(browser has_no_overflow is_quiet page_when start_browser);
-use SlidingLimit::Servers qw(get start_nginx);
+use SlidingLimit::Servers qw(get start_nginx start_redis);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -448,5 +448,115 @@ for my $scheme (qw(light dark)) {
 }
 
 is $nginx->bad_lines, '', 'nothing alarming in the log';
+
+# ---- With a server that does what it is told
+
+my $redis = start_redis();
+my $real = start_nginx(<<'END', workers => 2, http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=10s;');
+    sliding_limit_deny_cache off;
+    location = /limits { sliding_limit_metrics keys=plain admin; }
+    location = /masked { sliding_limit_metrics; }
+    location = /guarded { sliding_limit_metrics admin; limit_except GET HEAD { deny all; } }
+    location = /redis { sliding_limit zone=redis max=3 window=1h key=$arg_key fallback=none; empty_gif; }
+    location = /memory { sliding_limit zone=memory max=3 window=1h key=$arg_key fallback=none store=memory; empty_gif; }
+END
+my $real_url = 'http://127.0.0.1:' . $real->port;
+
+# What requests of this client are answered with.
+sub visit {
+    my ($path, $times) = @_;
+    return join ' ', map { (get($real->port, $path))[0] } 1 .. $times;
+}
+
+# Has a change made on the page, with these fields filled in.
+sub change {
+    my ($name, $confirm, @fields) = @_;
+    browser('click', name => "$name…");
+    browser('fill', fields => \@fields) if @fields;
+    browser('click', name => $confirm);
+    return page_when { !defined $_->{dialog} } "$name: done";
+}
+
+for my $store (qw(redis memory)) {
+    subtest "looking and stepping in, counted in $store" => sub {
+        is visit("/$store?key=alice", 5), '200 200 200 429 429', 'a client is at its limit';
+
+        browser('open', url => "$real_url/limits");
+        my $page = browser('search', zone => $store, client => 'alice');
+        is $page->{standing}{facts}{Used}, '3 of 3';
+        like $page->{standing}{facts}{'More room'}, qr/^in (?:1${NBSP}h|59${NBSP}min)/;
+        is @{ $page->{standing}{ticks} }, 3, 'one tick each';
+        is $page->{standing}{look}, 'bad';
+        $page = page_when { @{ $_->{marked} } == 2 } 'both lists have it';
+        my %about = %{ $page->{standing}{about} };
+        like $about{'Answered by'}, $store eq 'redis' ? qr/^redis 127\.0\.0\.1:\d+, / : qr/^this nginx, /;
+        my @ids = map { $_->{Id} // '' } @{ browser('openRequests')->{standing}{requests} };
+        is scalar(grep { $store eq 'redis' ? /^[-0-9a-f]{36}$/ : $_ eq '' } @ids), 3, 'which requests these were';
+
+        $page = change('Give more', 'Give', ['Max', '5'], ['1 hour']);
+        is $page->{standing}{facts}{Used}, '3 of 5, instead of 3';
+        is visit("/$store?key=alice", 3), '200 200 429', 'two more pass';
+        page_when { $_->{standing}{facts}{Used} =~ /^5 of 5/ } 'the page sees them';
+
+        change('Ban', 'Ban');
+        change('Reset', 'Reset');
+        $page = browser('read');
+        is $page->{standing}{facts}{Ban}, 'none', 'a reset ends a ban';
+        like $page->{standing}{facts}{Override}, qr/^max 5, /, 'but no override';
+        is visit("/$store?key=alice", 1), '200', 'and lets the client in';
+
+        change('Ban', 'Ban', ['other'], ['Number', '2'], ['Unit', 'd']);
+        isnt visit("/$store?key=alice", 1), '200', 'banned';
+        is visit("/$store?key=bob", 1), '200', 'but nobody else';
+        browser('click', name => 'Bans and overrides');
+        $page = page_when { $_->{rulings} && @{ $_->{rulings}{rows} } } 'the list has it';
+        is $page->{rulings}{rows}[0]{Client}, 'alice';
+        is $page->{rulings}{rows}[0]{Max}, '5';
+
+        change('Lift ban', 'Lift ban');
+        is visit("/$store?key=alice", 1), '200', 'no longer';
+        change('Lift override', 'Lift override');
+        $page = page_when { $_->{rulings} && !@{ $_->{rulings}{rows} } } 'nothing is left in the list';
+        is $page->{standing}{facts}{Used}, '2 of 3';
+        my $complaints = browser('events')->{complaints};
+        is_deeply $complaints, [], 'the browser has nothing to complain of';
+    };
+}
+
+subtest 'whatever a key is made of, the server knows the same one' => sub {
+    browser('open', url => "$real_url/limits");
+    for my $name (sort grep { $_ ne 'lines' && $_ ne 'wide' } keys %hostile) {
+        browser('click', name => 'Close') if browser('read')->{standing};
+        browser('search', zone => 'memory', client => $hostile{$name});
+        my $page = page_when { $_->{standing} } $name;
+        like $page->{standing}{verdict}, qr/^Nothing is counted/;
+        is $page->{error}, undef;
+        change('Ban', 'Ban');
+        like $page->{ran} // '', qr/^$/, 'nothing ran';
+    }
+};
+
+subtest 'what the server does not allow' => sub {
+    my $page = browser('open', url => "$real_url/masked");
+    $page = browser('search', zone => 'redis', client => 'alice');
+    is $page->{changes}, 0, 'no changes without admin';
+    is_deeply $page->{marked}, [($page->{standing}{about}{'In the lists as'}) x 2], 'found by its masked form';
+
+    browser('open', url => "$real_url/guarded");
+    browser('search', zone => 'redis', client => 'alice');
+    browser('click', name => 'Reset…');
+    browser('click', name => 'Reset');
+    $page = page_when { $_->{dialog}{problem} ne '' } 'limit_except keeps changes from being made';
+    is $page->{dialog}{problem}, 'The server answered 403.';
+    is $page->{standing}{facts}{Used}, '2 of 3', 'all is as it was';
+
+    browser('open', url => "$real_url/limits");
+    $redis->stop;
+    browser('search', zone => 'redis', client => 'alice');
+    $page = page_when { defined $_->{error} } 'Redis is down';
+    like $page->{error}, qr/^the store "default" gave no answer, .*down/, 'in the words of the server';
+    $redis->start;
+    page_when { $_->{standing} } 'it is back, and the page has gone on asking';
+};
 
 done_testing;
