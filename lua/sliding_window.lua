@@ -703,7 +703,11 @@ end
 -- How long until the limit, with this max, would admit the request; nil: that is never.
 local function until_room(limit, max)
     local need = limit.used + limit.cost - max - (limit.unsure or 0)
-    return need > 0 and until_left(limit, need) or need <= 0 and 0 or nil
+
+    if limit.fits or need <= 0 then
+        return 0
+    end
+    return limit.cost <= max and until_left(limit, need) or nil
 end
 
 -- The same with what was ruled, as long as that holds.
@@ -726,7 +730,8 @@ for i, limit in ipairs(asked) do
     elseif not read_log(limit) then
         decided = false
     end
-    limit.admits = limit.admits and not limit.is_banned
+    limit.fits = limit.admits
+    limit.admits = limit.fits and not limit.is_banned
     admitted = admitted and (limit.admits or limit.is_dry_run)
 end
 

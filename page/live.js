@@ -457,6 +457,95 @@ function pointWithKeys(event) {
     setText(byId('readout'), tooltip.hidden ? '' : [tooltipTitle.textContent, ...readings].join(', '));
 }
 
+// ---- how much of max requests find used
+
+const TENTHS = 10;
+
+// How many tenths of max are more than what this percentage of all requests find used; the
+// least number of them. undefined: too many find nearly all of it used, or are refused.
+function boundFor(percentage, found) {
+    const all = sum(found, (number) => number);
+    let below = 0;
+
+    for (let tenths = 1; tenths < TENTHS; tenths++) {
+        below += found[tenths - 1];
+        if (100 * below >= percentage * all) {
+            return { percentage: below === all ? 100 : percentage, tenths };
+        }
+    }
+    return undefined;
+}
+
+// What is shown in whole tenths of a per cent must not look like none, or like all.
+function shareWords(part, whole) {
+    const shown = Math.round(1000 * part / whole) / 10;
+
+    if (part === 0 || part === whole) {
+        return part === 0 ? 'none' : 'all';
+    }
+    return shown === 0 ? `less than 0.1${NBSP}%` : shown === 100 ? `more than 99.9${NBSP}%` : percent(part, whole);
+}
+
+function refusedWords({ rejected, banned, rejected_dry_run: dryRun }) {
+    if (dryRun === 0) {
+        return 'are refused';
+    }
+    return rejected + banned === 0 ? 'would be refused' : 'are refused, or would be but for a dry run';
+}
+
+// Says it in one sentence, which is true of the counters; '' if there are no requests. Shares
+// are of what each client may use: an override is another max than that of the zone.
+function foundUsedWords({ found_used: found, max, requests }) {
+    const all = sum(found, (number) => number);
+    const refused = found[TENTHS];
+    const ofMax = (tenths) => `${TENTHS * tenths}${NBSP}% of max used`
+        + (max === 'varies' ? '' : ` (${count(Math.ceil(max * tenths / TENTHS))} of ${count(max)})`);
+
+    if (all === 0 || refused === all) {
+        return all === 0 ? '' : `All requests ${refusedWords(requests)}.`;
+    }
+
+    const { percentage, tenths } = boundFor(99, found) || boundFor(90, found) || boundFor(50, found)
+        || { tenths: TENTHS - 1 };
+    const who = percentage === undefined ? 'Not even half of all requests'
+        : percentage === 100 ? 'All requests' : `${percentage}${NBSP}% of requests`;
+
+    return `${who} find less than ${ofMax(tenths)}; ${shareWords(refused, all)} ${refusedWords(requests)}.`;
+}
+
+const foundBars = Array.from({ length: TENTHS + 1 }, (_, at) => {
+    const svg = byId('found-used').querySelector('svg');
+    const isRefused = at === TENTHS;
+    const left = isRefused ? 92 : 9 * at;
+    const bar = add(svg, 'rect', { class: isRefused ? 'refused' : 'passed', x: `${left}%`, width: '8%' });
+
+    bar.name = isRefused ? 'refused' : `${TENTHS * at} to ${TENTHS * (at + 1)}${NBSP}%`;
+    bar.words = add(bar, 'title');
+    if (isRefused) {
+        add(svg, 'text', { x: '100%', y: '100%', dy: 14, 'text-anchor': 'end', text: 'refused' });
+    } else if (at % 2 === 0) {
+        add(svg, 'text', { x: `${left}%`, y: '100%', dy: 14, text: `${TENTHS * at}${NBSP}%` });
+    }
+    return bar;
+});
+
+function showFoundUsed(zone) {
+    const figure = byId('found-used');
+    const found = zone.found_used;
+    const most = Math.max(...found);
+
+    figure.hidden = most === 0;
+    setText(byId('found-used-words'), foundUsedWords(zone));
+    foundBars.forEach((bar, at) => {
+        const height = found[at] > 0 ? Math.max(2, 100 * found[at] / most) : 0;
+        setAttribute(bar, 'y', `${(100 - height).toFixed(1)}%`);
+        setAttribute(bar, 'height', `${height.toFixed(1)}%`);
+        setText(bar.words, `${bar.name}: ${several(found[at], 'request', 'requests')}`);
+    });
+    setAttribute(figure.querySelector('svg'), 'aria-label', `Requests by how much of max they found used: ${
+        foundBars.filter((bar, at) => found[at] > 0).map((bar) => bar.words.textContent).join(', ')}.`);
+}
+
 // ---- the zone's numbers
 
 const TILES = [
@@ -493,6 +582,7 @@ function showZone(zone) {
         + (minute.dryRun > 0 ? `; a dry run would have refused ${count(minute.dryRun)} of those that passed` : ''));
     TILES.forEach((tile) => setText(tile.value, tile.of(minute)));
     drawCharts();
+    showFoundUsed(zone);
     showTop('top-refused', zone.top_rejected, 'Refused', 'Nobody has been refused yet.');
     showTop('top-clients', zone.top_clients, 'Requests', 'Nobody has come yet.');
 }
@@ -547,6 +637,7 @@ function showTop(id, clients, countTitle, ifEmpty) {
 
 // Columns that are shown when there is something in them.
 const RARE_COLUMNS = [
+    { title: 'Banned', of: (zone) => zone.requests.banned },
     { title: 'Dry run refuses', of: (zone) => zone.requests.rejected_dry_run },
     { title: 'Refused by another zone', of: (zone) => zone.requests.rejected_elsewhere },
     { title: 'Failed, let through', of: (zone) => zone.requests.failed_open },
@@ -595,7 +686,8 @@ function showZones() {
         {
             title: 'Refused share',
             number: true,
-            text: ({ requests: { passed, rejected } }) => percent(rejected, passed + rejected),
+            text: ({ requests: { passed, rejected, banned } }) => (
+                percent(rejected + banned, passed + rejected + banned)),
         },
         number('Near limit', (zone) => zone.near_limit),
         number('Deny cache hits', (zone) => zone.deny_cache_hits),
@@ -742,7 +834,7 @@ function showZoneNames() {
 
     offerZones(select, names);
     if (!names.includes(chosenZone) && names.length > 0) {
-        chosenZone = highest(data.zones, ({ requests }) => requests.passed + requests.rejected).name;
+        chosenZone = highest(data.zones, ({ requests }) => requests.passed + requests.rejected + requests.banned).name;
     }
     if (select.value !== chosenZone && names.length > 0) {
         select.value = chosenZone;

@@ -12,7 +12,7 @@ use File::Temp ();
 use SlidingLimit::Certificates qw(new_ca);
 use SlidingLimit::Pages qw(blocks broken_links contents pages refusal_of section whole_configuration);
 use SlidingLimit::Rights qw(acl_line rights);
-use SlidingLimit::Servers qw(get start_nginx start_redis wait_until);
+use SlidingLimit::Servers qw(get request start_nginx start_redis wait_until);
 use Test::More;
 use Time::HiRes qw(sleep);
 use YAML::PP ();
@@ -192,6 +192,13 @@ my %called = map { lc($_) => 1 } $script =~ /(?:redis\.p?|\b)call\('([A-Z]+)'/g;
 is join(' ', sort(rights())), join(' ', sort map { "+$_" } keys %called, qw(evalsha script|load select)),
     'the ACL line has what the script calls, and no more';
 
+my ($for_operators) = contents('docs/operations.md') =~ /^To \[look at a client\](.*?)\. Without/ms;
+my @for_operators = $for_operators =~ /`\+(\w+)`/g;
+my @called_for_them = contents('lua/client.lua') =~ /redis\.call\('([A-Z]+)'/g;
+my %ordinary = map { $_ => 1 } rights();
+my %needed = map { $_ => 1 } grep { !$ordinary{"+$_"} } (map { lc } @called_for_them), qw(eval get scan);
+is join(' ', sort @for_operators), join(' ', sort keys %needed), 'and operators need what is said';
+
 subtest 'the ACL line is enough' => sub {
     my $redis = start_redis();
     $redis->cli(split ' ', acl_line());
@@ -215,6 +222,34 @@ END
     is +(get($nginx->port, "/$_"))[0], 200, "$_: also when entries expire" for qw(log cost buckets);
     unlike $nginx->error_log, qr/NOPERM|failed|down/, 'no call was refused';
     is $nginx->bad_lines, '';
+};
+
+subtest 'with the rights that operators need they can step in' => sub {
+    my $redis = start_redis();
+    $redis->cli(split ' ', acl_line());
+    my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis redis://nginx:PASSWORD@127.0.0.1:' . $redis->port . ' timeout=10s;');
+    location /api { sliding_limit zone=api max=2 window=60s key=a; empty_gif; }
+    location /limits { sliding_limit_metrics admin; }
+END
+    my $client = '/limits?zone=api&key=a';
+    my $change = sub {
+        my ($method, $body) = @_;
+        return +(request($nginx->port, "$method $client HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
+            . "Content-Type: application/json\r\nContent-Length: " . length($body) . "\r\n\r\n$body"))[0];
+    };
+    my ($status, undef, $body) = get($nginx->port, $client);
+    is $status, 503, 'without them they cannot';
+    like $body, qr/NOPERM/, 'and are told why';
+    is +(get($nginx->port, '/api'))[0], 200, 'which does not disturb the limits';
+    $redis->cli('ACL', 'SETUSER', 'nginx', map { "+$_" } @for_operators);
+    is +(get($nginx->port, $client))[0], 200, 'they look';
+    is $change->('PUT', '{"ban":"1h"}'), 200, 'and ban';
+    is +(get($nginx->port, '/api'))[0], 429;
+    ($status, undef, $body) = get($nginx->port, '/limits?zone=api&overrides');
+    like $body, qr/"until"/, 'and see it in the list';
+    is $change->('DELETE', ''), 200;
+    is +(get($nginx->port, '/api'))[0], 200, 'and let go';
+    unlike $nginx->error_log, qr/is down|check\(s\) failed/, 'the store was never in doubt';
 };
 
 done_testing;

@@ -105,6 +105,14 @@ my @times = ('2026/11/17 15:00:00 ', '2026-11-17T15:00:00+00:00 ', '');
 # As a line of its own, in a path.
 sub encoded { my ($line) = @_; return "\n$line\n" =~ s/([^A-Za-z0-9])/sprintf '%%%02x', ord $1/ger }
 
+subtest 'a client that is banned already' => sub {
+    my $log = "$access_log.banned";
+    open my $file, '>', $log or die $!;
+    print $file map { "2026/11/17 15:00:00 $_\n" } $lines[0] =~ s/refused by/banned in/r, $lines[0] =~ s/refused by/banned by/r;
+    close $file;
+    is_deeply found($log), [$victim], 'is refused like others';
+};
+
 subtest 'a dry run' => sub {
     is ask('/dry', '127.0.0.2', 'Host: test'), 200, 'refuses nobody';
     like contents($error_log), qr/would be refused by zone "dry"/, 'and is logged';

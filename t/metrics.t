@@ -94,6 +94,8 @@ END
         is $zone->{deny_cache_hits}, $cached, 'deny cache hits';
         is $zone->{near_limit}, sum(map { $_ < 8 ? 0 : $_ < 10 ? $_ - 7 : 3 } 1 .. 30),
             'near the limit: the eighth to the tenth of each client';
+        is_deeply $zone->{found_used}, [map({ 30 - $_ } 0 .. 9), $rejected],
+            'found used: nothing by the first of each client, nine tenths by the tenth; and refused';
 
         my $checks = store($nginx, $name eq 'redis' ? 'default' : 'memory')->{duration};
         my $spent = sum(map { $_->{took} } grep { $_->{store} ne 'deny_cache' } @answers);
@@ -126,6 +128,9 @@ END
 
         is samples($nginx)->{qq(zone_requests_total{zone="$name",result="passed"})}, $passed,
             'Prometheus is told the same';
+        is join(' ', map { samples($nginx)->{qq(zone_found_used_total{zone="$name",share="$_"})} }
+            map({ $_ * 10 . '-' . ($_ + 1) * 10 } 0 .. 9), 'refused'), "@{ $zone->{found_used} }",
+            'also what requests found used';
     }
 
     my $samples = samples($nginx);
@@ -255,6 +260,8 @@ END
     }
     location /action { post_action /after; sliding_limit zone=before max=9 window=600s key=\$arg_k; empty_gif; }
     location /after { sliding_limit zone=after max=9 window=600s key=all; empty_gif; }
+    location /cost { sliding_limit zone=cost max=10 window=600s key=\$arg_k cost=\$arg_cost; empty_gif; }
+    location /failures { sliding_limit zone=failures max=10 window=600s key=\$arg_k count_status=5xx; empty_gif; }
 END
         http => redis_line($redis, 'timeout=60s') . "sliding_limit_redis redis://127.0.0.1:$dead name=dead;");
 
@@ -282,6 +289,19 @@ END
         my ($name, $paths, $times, $results) = @$_;
         for my $path (@$paths) { $nginx->try($path) for 1 .. $times }
         is nonzero(zone($nginx, $name)->{requests}), $results, "$name: $results";
+    }
+
+    $nginx->try("/cost?k=1&cost=$_") for 3, 3, 0, 4, 0, 1;
+    is_deeply zone($nginx, 'cost')->{found_used}, [1, 0, 0, 1, 0, 0, 2, 0, 0, 1, 1],
+        'found used: what others have used, whatever the request costs';
+    $nginx->try('/failures?k=1') for 1 .. 3;
+    is_deeply zone($nginx, 'failures')->{found_used}, [3, (0) x 10], 'found used: what does not count is not used';
+
+    for my $zone (@{ json($nginx)->{zones} }) {
+        my @found = @{ $zone->{found_used} };
+        is pop @found, sum(@{ $zone->{requests} }{qw(rejected banned rejected_dry_run)}),
+            "$zone->{name}: as many found it refused as were";
+        is sum(@found), $zone->{requests}{passed}, 'and as many found room as passed';
     }
 
     is nonzero(zone($nginx, 'narrow')->{requests}), 'passed=1 rejected=2', 'narrow refuses';

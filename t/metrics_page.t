@@ -82,6 +82,8 @@ subtest 'the numbers are those of what happened, and come by themselves' => sub 
     like $page->{chartLabels}[1], qr/; peak \d\d:\d\d, 1 client\.$/;
     is_deeply [map { [@$_{qw(Client Refused)}] } @{ $page->{topRefused} }], [['anna', '2']];
     is_deeply [map { [@$_{qw(Client Requests)}] } @{ $page->{topClients} }], [['anna', '7']];
+    is $page->{foundUsed}{words} =~ tr/\x{a0}/ /r,
+        '50 % of requests find less than 70 % of max used (4 of 5); 28.6 % are refused.', 'what they found';
     my ($store) = grep { $_->{Store} eq 'default' } @{ $page->{stores} };
     is $store->{State}, 'up';
     is $store->{'Without an answer'}, 'none';
@@ -122,6 +124,110 @@ subtest 'the charts answer to mouse and keys' => sub {
     is_quiet("$url/limits");
 };
 
+# A zone as foundUsedWords() wants it. Those who are refused are so by `how`.
+sub found {
+    my ($max, $found, $how) = @_;
+    my %requests = (rejected => 0, banned => 0, rejected_dry_run => 0, $how ? %$how : (rejected => $found->[10]));
+
+    return { max => $max, found_used => $found, requests => \%requests };
+}
+
+# Whether the sentence is true: as many find less than it says, and are refused, as it says.
+sub is_true {
+    my ($words, $zone) = @_;
+    my ($who, $tenths, $share) = $words =~ /^(.*) find less than (\d)0 % of max used(?: \(.*\))?; (.*) are refused\.$/
+        or return 0;
+    my ($all, $below) = (0, 0);
+
+    for (0 .. 10) {
+        $all += $zone->{found_used}[$_];
+        $below += $zone->{found_used}[$_] if $_ < $tenths;
+    }
+    my $refused = 100 * $zone->{found_used}[10] / $all;
+    my $is_refused = $share eq 'none' ? $refused == 0
+        : $share eq 'less than 0.1 %' ? $refused > 0 && $refused < 0.1
+        : $share eq 'more than 99.9 %' ? $refused < 100 && $refused > 99.9
+        : $share =~ /^([\d.]+) %$/ && abs($refused - $1) < 0.0501;
+
+    return $is_refused && ($who eq 'All requests' ? $below == $all
+        : $who eq 'Not even half of all requests' ? $below < $all / 2
+        : $who =~ /^(\d+) % of requests$/ && $below < $all && 100 * $below >= $1 * $all);
+}
+
+subtest 'how much of max requests find used, in words' => sub {
+    browser('open', url => "$url/limits");
+
+    my @cases = (
+        ['', 100, [(0) x 11]],
+        ['All requests find less than 10 % of max used (10 of 100); none are refused.', 100, [7, (0) x 10]],
+        ['All requests find less than 10 % of max used; none are refused.', 'varies', [7, (0) x 10]],
+        ['99 % of requests find less than 40 % of max used (40 of 100); 0.2 % are refused.',
+            100, [500, 300, 100, 95, 2, 0, 0, 1, 0, 0, 2]],
+        # exactly 99 %, and one less
+        ['99 % of requests find less than 10 % of max used (100 of 1,000); none are refused.', 1000, [99, 1, (0) x 9]],
+        ['All requests find less than 20 % of max used (200 of 1,000); none are refused.', 1000, [989, 11, (0) x 9]],
+        # who is refused finds nothing less than anything
+        ['99 % of requests find less than 10 % of max used; 1 % are refused.', 'varies', [99, (0) x 9, 1]],
+        ['90 % of requests find less than 10 % of max used; 1.1 % are refused.', 'varies', [989, (0) x 9, 11]],
+        ['50 % of requests find less than 10 % of max used; 10.1 % are refused.', 'varies', [899, (0) x 9, 101]],
+        ['50 % of requests find less than 90 % of max used (9 of 10); none are refused.', 10, [(1) x 4, 0, 0, 0, 0, 2, 4, 0]],
+        ['Not even half of all requests find less than 90 % of max used (9 of 10); 90 % are refused.', 10, [10, (0) x 9, 90]],
+        ['Not even half of all requests find less than 90 % of max used (9 of 10); none are refused.', 10, [(0) x 9, 5, 0]],
+        ['All requests are refused.', 0, [(0) x 10, 3]],
+        # what is rounded is not nothing, and not all
+        ['99 % of requests find less than 10 % of max used; less than 0.1 % are refused.', 'varies', [9999, (0) x 9, 1]],
+        ['Not even half of all requests find less than 90 % of max used; more than 99.9 % are refused.',
+            'varies', [1, (0) x 9, 9999]],
+        # a bound of whole requests: less than 2.1 is less than 3
+        ['All requests find less than 30 % of max used (3 of 7); none are refused.', 7, [1, 0, 1, (0) x 8]],
+        ['All requests find less than 90 % of max used (900,000,000,000,000 of 1,000,000,000,000,000); none are refused.',
+            1e15, [(0) x 8, 1, 0, 0]],
+        # a dry run refuses nobody
+        ['90 % of requests find less than 10 % of max used; 10 % would be refused.',
+            'varies', [90, (0) x 9, 10], { rejected_dry_run => 10 }],
+        ['90 % of requests find less than 10 % of max used; 10 % are refused, or would be but for a dry run.',
+            'varies', [90, (0) x 9, 10], { rejected_dry_run => 9, banned => 1 }],
+        ['All requests would be refused.', 1, [(0) x 10, 2], { rejected_dry_run => 2 }],
+        ['90 % of requests find less than 10 % of max used; 10 % are refused.', 'varies', [90, (0) x 9, 10], { banned => 10 }],
+    );
+    my $said = browser('foundUsedWords', zones => [map { found(@$_[1 .. 3]) } @cases]);
+    is $said->[$_] =~ tr/\x{a0}/ /r, $cases[$_][0], "@{ $cases[$_][2] } of $cases[$_][1]" for 0 .. $#cases;
+
+    # any others, small and large
+    srand 1;
+    my @zones = map {
+        my $size = 10 ** int rand 7;
+        found(rand() < 0.5 ? 'varies' : 1 + int rand 1e6, [1 + int rand $size, map { rand() < 0.5 ? 0 : int rand $size } 1 .. 10]);
+    } 1 .. 500;
+    my $words = browser('foundUsedWords', zones => \@zones);
+    my @wrong = grep { !is_true($words->[$_] =~ tr/\x{a0}/ /r, $zones[$_]) } 0 .. $#zones;
+    is_deeply [map { "$words->[$_]: @{ $zones[$_]{found_used} }" } @wrong], [], 'true of any numbers';
+};
+
+subtest 'how much of max requests find used, as bars' => sub {
+    for my $width (1280, 360) {
+        is browser('open', url => "$url/limits#zone=hostile", width => $width)->{foundUsed}, undef,
+            'nothing before there are requests';
+        browser('pretend', zone => { found_used => [1000, 500, 0, 0, 1, 0, 0, 0, 0, 0, 250] });
+        my $page = page_when { $_->{foundUsed} } "$width pixels wide";
+        my @bars = @{ $page->{foundUsed}{bars} };
+
+        is $page->{foundUsed}{words} =~ tr/\x{a0}/ /r,
+            '50 % of requests find less than 10 % of max used; 14.3 % are refused.', 'the sentence';
+        cmp_ok abs($bars[0] - 2 * $bars[1]), '<=', 1, 'half as many, half as high';
+        cmp_ok abs($bars[0] - 4 * $bars[10]), '<=', 3, 'as are those who are refused';
+        cmp_ok $bars[4], '>=', 1, 'a single one can be seen';
+        is $bars[2], 0, 'and where there is none, there is no bar';
+        is $page->{foundUsed}{titles}[4] =~ tr/\x{a0}/ /r, '40 to 50 %: 1 request', 'what a bar says to a mouse';
+        is $page->{chartLabels}[2] =~ tr/\x{a0}/ /r, 'Requests by how much of max they found used: '
+            . '0 to 10 %: 1,000 requests, 10 to 20 %: 500 requests, 40 to 50 %: 1 request, refused: 250 requests.',
+            'and all of them to who does not see them';
+        has_no_overflow($page);
+        is_deeply browser('faint'), [], 'all text has enough contrast';
+        is_quiet("$url/limits");
+    }
+};
+
 subtest 'the last full minute, and the peak' => sub {
     my $now = 1_700_000_030;        # half a minute
     my $minute = $now - $now % 60;
@@ -146,6 +252,19 @@ subtest 'the last full minute, and the peak' => sub {
     like $page->{chartLabels}[0], qr/: 2,077 passed, 229 refused, 5 failed; peak \d\d:\d\d, 1,234 requests\.$/;
     like $page->{chartLabels}[1], qr/; peak \d\d:\d\d, 250 clients\.$/;
     like browser('choose', range => '6h')->{chartLabels}[0], qr/ 11,077 passed, .* 9,000 requests\.$/;
+    is_quiet("$url/limits");
+
+    browser('open', url => "$url/limits#zone=login");
+};
+
+subtest 'bans are refusals of their own' => sub {
+    browser('open', url => "$url/limits#zone=hostile");
+    browser('pretend', zone => { requests => {
+        (map { $_ => 0 } qw(rejected_dry_run rejected_elsewhere failed_open failed_closed exempt aborted)),
+        passed => 60, rejected => 10, banned => 30,
+    } });
+    my $page = page_when { zone_of($_, 'hostile')->{Banned} } 'a column for them';
+    is_deeply [@{ zone_of($page, 'hostile') }{qw(Passed Refused Banned), 'Refused share'}], [60, 10, 30, "40\x{a0}%"];
     is_quiet("$url/limits");
 
     browser('open', url => "$url/limits#zone=login");

@@ -10,7 +10,7 @@ use lib 't/lib';
 use File::Spec ();
 use File::Temp ();
 use JSON::PP ();
-use SlidingLimit::Pages qw(contents section);
+use SlidingLimit::Pages qw(blocks contents section);
 use SlidingLimit::Prometheus qw(parse_metrics start_prometheus);
 use SlidingLimit::Servers qw(free_port get module request wait_until);
 use Test::More;
@@ -151,6 +151,10 @@ for my $path ('README.md', 'scripts/demo', glob('docs/*.md'), glob('monitoring/*
     is "@unknown", '', "$path names only metrics that there are";
 }
 
+my @shown = map { blocks(contents($_), 'promql') } glob 'docs/*.md';
+ok scalar @shown, 'documents have expressions, too';
+is problems($_), '', "which ask for what there is: $_" for @shown;
+
 # ---- The dashboard
 
 my $dashboard = JSON::PP->new->decode(contents('monitoring/grafana-dashboard.json'));
@@ -204,7 +208,7 @@ for my $rule ($prometheus->rules) {
         'and is tested';
 }
 
-for (@targets, grep { $_->{expr} } @{ $dashboard->{annotations}{list} }) {
+for (@targets, map({ { expr => $_ } } @shown), grep { $_->{expr} } @{ $dashboard->{annotations}{list} }) {
     my $expression = $_->{expr} =~ s/\$__rate_interval/1m/gr =~ s/"\$\w+"/".*"/gr;
     my @result = eval { $prometheus->query($expression) };
     is $@, '', "prometheus understands $expression";

@@ -1,4 +1,4 @@
-# The Lua script on its own, against a real Redis. Time is steered: the line that
+# The Lua scripts on their own, against a real Redis. Time is steered: the line that
 # asks Redis for it is replaced, everything else runs as it is shipped. These are
 # examples; t/model.t tries it on millions of random requests.
 
@@ -11,9 +11,15 @@ use SlidingLimit::Servers qw(start_redis);
 use Test::More;
 
 my $script = do { local (@ARGV, $/) = 'lua/sliding_window.lua'; <> };
-my $steered = $script;
-$steered =~ s/^local time = redis\.call\('TIME'\)$/local time = { string.match(table.remove(ARGV), '(%d+):(%d+)') }/m
-    or die 'the line that asks for the time is not where it was';
+
+sub steer {
+    my ($steered) = @_;
+    $steered =~ s/^local time = redis\.call\('TIME'\)$/local time = { string.match(table.remove(ARGV), '(%d+):(%d+)') }/m
+        or die 'the line that asks for the time is not where it was';
+    return $steered;
+}
+
+my $steered = steer($script);
 
 my $redis = start_redis();
 my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $redis->port) or die $!;
@@ -1053,6 +1059,130 @@ subtest 'an ordinary check makes few calls' => sub {
     is $short->(3), 'time zadd zcard zrange', 'from the third on its time to live need not be set';
     is $short->(3), 'time zcard zcount zrange', 'one that is refused';
     is $short->(1), 'time zcard zcount zrange zrange', 'if more than the oldest has to leave';
+};
+
+# ---- What operators have ruled
+
+my $client_script = do { local (@ARGV, $/) = 'lua/client.lua'; <> };
+my $client_sha = redis('SCRIPT', 'LOAD', steer($client_script));
+
+# intervene(now in us, key, act, for so many us, max, buckets): where the client stands then
+sub intervene {
+    my ($now, $key, $act, $for, $max, $buckets) = @_;
+    return redis('EVALSHA', $client_sha, 2, $key, "$key!", $act, $W, $buckets // 0, $for // 0, $max // 0,
+        sprintf '%d:%d', $now / 1000000, $now % 1000000);
+}
+
+# ask(), with the numbers behind the time: the max of each limit that an operator gave.
+sub ask_ruled {
+    my ($now, @limits) = @_;
+    my $answer = call_at($now, '', 'id' . ++$serial, @limits);
+    splice @$answer, 3 * @limits, 1;
+    return $answer;
+}
+
+for my $buckets (0, 6) {
+    my $kind = $buckets ? 'buckets' : 'a log';
+    my @limit = ($W, 3, buckets => $buckets);
+
+    subtest "a ban refuses, counts nothing, and ends by itself, in $kind" => sub {
+        my $key = "banned$buckets";
+        ask($T, [$key, @limit]);
+        is_deeply [ @{ intervene($T + 1, $key, 'ban', 30 * $S, 0, $buckets) }[0, 2, 3, 4, 5] ],
+            [1, 30 * $S, 0, 0, 1], 'it says so';
+        is_deeply ask($T + 2, [$key, @limit]), [3, 1, 30 * $S - 1], 'refused for as long';
+        is_deeply ask($T + 2, [$key, $W, 3, buckets => $buckets, cost => 0]), [3, 1, 30 * $S - 1], 'also who only looks';
+        is_deeply ask($T + 2, [$key, $W, 3, buckets => $buckets, rule => 'd']), [3, 1, 30 * $S - 1], 'and is not counted';
+        is_deeply ask($T + 3, [$key, $W, 3, buckets => $buckets, rule => 'n'], ["$key other", @limit]),
+            [3, 1, 30 * $S - 2, 2, 1, $buckets ? 70 * $S - 3 : $W], 'a dry run keeps nobody from passing';
+        is ask($T + 30 * $S, [$key, @limit])->[0], 3, 'a microsecond before its end';
+        is ask($T + 30 * $S + 1, [$key, @limit])->[0], 2, 'then it passes';
+        ok !(grep { /^!/ } keys %{ entries($key) }), 'and nothing is left of the ban';
+    };
+
+    subtest "another max holds for as long as it was given, in $kind" => sub {
+        my $key = "overridden$buckets";
+        ask($T, [$key, @limit]) for 1 .. 3;
+        is ask($T, [$key, @limit])->[0], 0, 'three are all';
+        intervene($T, $key, 'max', 30 * $S, 4, $buckets);
+        is_deeply [ @{ ask_ruled($T + 1, [$key, @limit]) }[0, 1, 3] ], [2, 4, 4], 'a fourth, and what allows it';
+        is_deeply [ @{ ask_ruled($T + 2, [$key, @limit]) }[0, 1, 3] ], [0, 4, 4], 'but no fifth';
+        is_deeply ask_ruled($T + 30 * $S, [$key, @limit])->[0], 0, 'when it is over it is three again';
+        intervene($T + 61 * $S, $key, 'max', 30 * $S, 1, $buckets);
+        is ask_ruled($T + 140 * $S, [$key, @limit])->[0], 2, 'all that was counted and ruled is past';
+        intervene($T + 140 * $S, $key, 'max', 30 * $S, 1, $buckets);
+        is_deeply ask_ruled($T + 140 * $S, [$key, @limit]), [0, 1, 30 * $S, 1], 'less: until that is over';
+        is_deeply ask_ruled($T + 140 * $S, [$key, $W, 3, buckets => $buckets, cost => 2]), [0, 1, 30 * $S, 1],
+            'also for what costs more than that';
+        is ask_ruled($T + 170 * $S, [$key, @limit])->[0], 2, 'which it is then';
+    };
+
+    subtest "forgetting and lifting, in $kind" => sub {
+        my $key = "forgotten$buckets";
+        ask($T, [$key, @limit]) for 1 .. 3;
+        intervene($T, $key, 'max', 600 * $S, 2, $buckets);
+        intervene($T, $key, 'ban', 600 * $S, 0, $buckets);
+        is_deeply [ @{ intervene($T + 1, $key, 'forget', 0, 0, $buckets) } ], [0, 0, 0, 2, 600 * $S - 1, 0],
+            'counts and ban are gone, another max stays';
+        is_deeply [ @{ ask_ruled($T + 2, [$key, @limit]) }[0, 1, 3] ], [2, 1, 2], 'so it passes';
+        intervene($T + 3, $key, 'ban', 600 * $S, 0, $buckets);
+        is intervene($T + 4, $key, 'ban', 0, 0, $buckets)->[2], 0, 'a ban is lifted';
+        is redis('EXISTS', "$key!"), 1, 'while there is another ruling';
+        is intervene($T + 4, $key, 'max', 0, 0, $buckets)->[3], 0, 'and so is that';
+        is redis('EXISTS', "$key!"), 0, 'then it is not listed any more';
+        is_deeply ask($T + 5, [$key, @limit])->[1], 2, 'what was counted still is';
+        intervene($T, "$key unseen", 'forget', 0, 0, $buckets);
+        intervene($T, "$key unseen", 'ban', 0, 0, $buckets);
+        is redis('EXISTS', "$key unseen"), 0, 'nothing is made of nothing';
+    };
+
+    subtest "a ruling outlives what is counted, in $kind" => sub {
+        my $key = "outlives$buckets";
+        intervene($T, $key, 'max', 1000 * $S, 100, $buckets);
+        is redis('GET', "$key!"), '0:100:' . ($T + 1000 * $S), 'it can be found';
+        my $lives = sub { return redis('PTTL', $key) > 940_000 };
+        ok $lives->(), 'alone';
+        my $answer = call_at($T, '', 'one', [$key, @limit]);
+        ok $lives->(), 'with a request';
+        call_at($T + $S, '', 'two', [$key, @limit]);
+        call_at($T + $S, $T, 'one', [$key, @limit]);
+        ok $lives->(), 'with one that was taken back';
+        is intervene($T + $S, $key, 'look', 0, 0, $buckets)->[0], 1, 'which is not counted any more';
+        is_deeply [ @{ ask_ruled($T + 200 * $S, [$key, @limit]) }[1, 3] ], [1, 100], 'when all else has left';
+        ok redis('PTTL', $key) > 795_000, 'for as long as it holds';
+        call_at($T + 200 * $S, $T + 200 * $S, "id$serial", [$key, @limit]);
+        is_deeply [ @{ intervene($T + 200 * $S, $key, 'look', 0, 0, $buckets) }[0, 3] ], [0, 100], 'and with nothing else';
+    };
+}
+
+subtest 'who has no ruling is asked about with others, who has one alone' => sub {
+    ask($T, [$_, $W, 5]) for 'plain', 'ruled';
+    intervene($T, 'ruled', 'max', $W, 2);
+    my @answers = ask_short($T + 1, $W, 5, 'plain', 'a1', 'ruled', 'a2', 'plain', 'a3');
+    is_deeply [ map { $_->[0] } @answers ], [2, -1, 2];
+    is_deeply ask_ruled($T + 1, ['ruled', $W, 5]), [2, 2, $W - 1, 2], 'alone it is decided about';
+};
+
+subtest 'where a client stands' => sub {
+    is_deeply intervene($T, 'nobody', 'look'), [0, 0, 0, 0, 0, 0], 'one whom nobody has seen';
+    is redis('EXISTS', 'nobody'), 0, 'nothing is left of looking';
+
+    ask_as('first', $T, ['stands', $W, 10]);
+    ask_as('second', $T + $S, ['stands', $W, 10, cost => 4]);
+    ask_as('third', $T + 2 * $S, ['stands', $W, 10, cost => 6, rule => 'd']);
+    my @shown = (0, 6, 1, 'third', $S, 4, 0, 'second', 2 * $S, 1, 0, 'first');
+    for (1 .. 2) {
+        is_deeply intervene($T + 2 * $S, 'stands', 'look'), [11, 58 * $S, 0, 0, 0, 3, @shown], 'the newest first';
+    }
+    is_deeply intervene($T + $W, 'stands', 'look'), [10, $S, 0, 0, 0, 2, 58 * $S, @shown[1 .. 3], 59 * $S, @shown[5 .. 7]],
+        'what has left is not shown';
+    is_deeply intervene($T + 2 * $W, 'stands', 'look'), [0, 0, 0, 0, 0, 0], 'nor is all of it';
+
+    fill('very many', $T, 100_000, '');
+    my $answer = intervene($T + 100_000, 'very many', 'look');
+    is_deeply [ @$answer[0 .. 5] ], [100_000, $W - 100_000, 0, 0, 0, 100_000], 'of very many';
+    is scalar @$answer, 6 + 4 * 100, 'a hundred are shown';
+    is $answer->[9], 'very many99999', 'which are the newest';
 };
 
 done_testing;

@@ -21,6 +21,48 @@ bool allocate(ngx_http_request_t *r, size_t size, u_char **to)
     return *to != nullptr;
 }
 
+/* How our bodies tell of a refusal. */
+struct Wording {
+    std::string_view code; /* after "rate_limit:" */
+
+    /* These are those that the draft of the IETF headers has. */
+    const char *problem_type;
+    const char *problem_title;
+
+    const char *sentence; /* until when to wait follows */
+    std::string_view grpc_status;
+};
+
+constexpr std::string_view kGrpcResourceExhausted = "8";
+constexpr std::string_view kGrpcUnavailable = "14";
+
+constexpr Wording kExceeded = {
+    "exceeded", "quota-exceeded",
+    "Request cannot be satisfied as assigned quota has been exceeded",
+    "Too many requests", kGrpcResourceExhausted};
+
+constexpr Wording kBanned = {
+    "banned", "abnormal-usage-detected",
+    "Request not satisfied due to detection of abnormal request pattern",
+    "You are banned", kGrpcResourceExhausted};
+
+constexpr Wording kUnavailable = {
+    "unavailable", "temporary-reduced-capacity",
+    "Request cannot be satisfied due to temporary server capacity constraints",
+    "Service unavailable", kGrpcUnavailable};
+
+const Wording &wording_of(const Check &check)
+{
+    switch (check.outcome()) {
+    case Outcome::kRejected:
+        return kExceeded;
+    case Outcome::kBanned:
+        return kBanned;
+    default:
+        return kUnavailable;
+    }
+}
+
 bool write_json(ngx_http_request_t *r, const Body &, const Check &check,
                 BodyAnswer *answer)
 {
@@ -33,8 +75,7 @@ bool write_json(ngx_http_request_t *r, const Body &, const Check &check,
     char *p = append(chars(text), "{\"status\":");
     p = write_number(p, static_cast<int64_t>(answer->status));
     p = append(p, ",\"code\":\"rate_limit:");
-    p = append(p, check.outcome() == Outcome::kRejected ? "exceeded"
-                                                        : "unavailable");
+    p = append(p, wording_of(check).code);
     p = append(p, "\"}");
 
     answer->text = str(view(text, bytes(p)));
@@ -60,13 +101,13 @@ u_char *write_violated(u_char *p, const Check &check)
     return p;
 }
 
-/* The format of RFC 9457, with types that the draft of the IETF headers has. */
+/* The format of RFC 9457. */
 bool write_problem(ngx_http_request_t *r, const Body &, const Check &check,
                    BodyAnswer *answer)
 {
     constexpr size_t kMaxName = kMaxZoneName + sizeof(",\"\"");
 
-    bool rejected = check.outcome() == Outcome::kRejected;
+    const Wording &wording = wording_of(check);
     u_char *text;
 
     if (!allocate(r, kMaxFixed + check.limit_count() * kMaxName, &text)) {
@@ -77,14 +118,9 @@ bool write_problem(ngx_http_request_t *r, const Body &, const Check &check,
         text,
         "{\"type\":\"https://iana.org/assignments/http-problem-types#%s\","
         "\"title\":\"%s\",\"status\":%ui",
-        rejected ? "quota-exceeded" : "temporary-reduced-capacity",
-        rejected ? "Request cannot be satisfied as assigned quota has been "
-                   "exceeded"
-                 : "Request cannot be satisfied due to temporary server "
-                   "capacity constraints",
-        answer->status);
+        wording.problem_type, wording.problem_title, answer->status);
 
-    if (rejected) {
+    if (is_rejection(check.outcome())) {
         p = ngx_sprintf(p, ",\"violated-policies\":[");
         p = write_violated(p, check);
         p = ngx_sprintf(p, "]");
@@ -99,16 +135,18 @@ u_char *write_sentence(u_char *p, const Check &check)
 {
     int64_t seconds = retry_after_value(check);
 
-    if (check.outcome() != Outcome::kRejected) {
-        return ngx_sprintf(p, "Service unavailable, try again later.");
+    p = ngx_sprintf(p, "%s", wording_of(check).sentence);
+
+    if (!is_rejection(check.outcome())) {
+        return ngx_sprintf(p, ", try again later.");
     }
 
     if (seconds < 0) {
-        return ngx_sprintf(p, "Too many requests.");
+        return ngx_sprintf(p, ".");
     }
 
-    return ngx_sprintf(p, "Too many requests, try again in %L second%s.",
-                       seconds, seconds == 1 ? "" : "s");
+    return ngx_sprintf(p, ", try again in %L second%s.", seconds,
+                       seconds == 1 ? "" : "s");
 }
 
 bool write_text(ngx_http_request_t *r, const Body &, const Check &check,
@@ -134,9 +172,6 @@ bool write_text(ngx_http_request_t *r, const Body &, const Check &check,
 bool write_grpc(ngx_http_request_t *r, const Body &, const Check &check,
                 BodyAnswer *answer)
 {
-    constexpr std::string_view kResourceExhausted = "8";
-    constexpr std::string_view kUnavailable = "14";
-
     u_char *message;
 
     answer->status = NGX_HTTP_OK;
@@ -154,9 +189,7 @@ bool write_grpc(ngx_http_request_t *r, const Body &, const Check &check,
     }
 
     /* the sentence has nothing that gRPC would have percent-encoded */
-    return set_header(r, "grpc-status",
-                      check.outcome() == Outcome::kRejected ? kResourceExhausted
-                                                            : kUnavailable)
+    return set_header(r, "grpc-status", wording_of(check).grpc_status)
            && set_header(r, "grpc-message",
                          view(message, write_sentence(message, check)));
 }

@@ -31,8 +31,10 @@ void log_refusal(ngx_http_request_t *r, const Check &check)
     ngx_str_t store = str(shown->decided_by);
 
     ngx_log_error(level, r->connection->log, 0,
-                  "sliding_limit: refused by zone \"%V\", max %L in %M ms%V, "
+                  "sliding_limit: %s zone \"%V\", max %L in %M ms%V, "
                   "store: %V",
+                  check.outcome() == Outcome::kBanned ? "banned in"
+                                                      : "refused by",
                   &shown->limit->zone->name, shown->verdict.max,
                   shown->limit->zone->window, &wait_text, &store);
 }
@@ -92,7 +94,7 @@ ngx_int_t send(ngx_http_request_t *r, const Check &check, ngx_uint_t status)
  */
 ngx_int_t refuse(ngx_http_request_t *r, const Check &check) noexcept
 {
-    ngx_uint_t status = check.outcome() == Outcome::kRejected
+    ngx_uint_t status = is_rejection(check.outcome())
                             ? location_conf(r)->status
                             : NGX_HTTP_SERVICE_UNAVAILABLE;
 

@@ -38,8 +38,7 @@ int64_t reset_value(ngx_http_request_t *r, const AppliedLimit &applied) noexcept
 
 int64_t retry_after_value(const Check &check) noexcept
 {
-    return check.outcome() == Outcome::kRejected ? wait_seconds(*check.shown())
-                                                 : -1;
+    return is_rejection(check.outcome()) ? wait_seconds(*check.shown()) : -1;
 }
 
 }  // namespace sl

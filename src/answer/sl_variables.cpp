@@ -59,6 +59,8 @@ std::string_view outcome_name(Outcome outcome)
         return "PASSED";
     case Outcome::kRejected:
         return "REJECTED";
+    case Outcome::kBanned:
+        return "BANNED";
     case Outcome::kRejectedDryRun:
         return "REJECTED_DRY_RUN";
     case Outcome::kExempt:

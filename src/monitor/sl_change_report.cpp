@@ -163,6 +163,10 @@ void report_change(ngx_http_request_t *r, const Change &change) noexcept
                 ->changes[static_cast<size_t>(kind_of(change.intervention))]);
     }
 
+    /* a client that is let go is not to be refused from memory */
+    main_conf(r)->deny_cache->forget_all(
+        RefusalMarks::place_of(view(change.zone.name)));
+
     log_change(r, change, "", "");
 }
 

@@ -175,8 +175,7 @@ void write_rulings(const MainConf &mcf, const Zone &zone, KeysShown keys,
 }
 
 void write_no_answer(const Zone &zone, StoreError error,
-                     std::string_view reason, bool is_uncertain,
-                     Output &text) noexcept
+                     std::string_view reason, Output &text) noexcept
 {
     text << "{\"error\":\"the store \\\"" << store_name(zone)
          << "\\\" gave no answer, "
@@ -187,9 +186,7 @@ void write_no_answer(const Zone &zone, StoreError error,
         text.json_text(reason);
     }
 
-    text << (is_uncertain ? "; it may have been done all the same, look again"
-                          : "; nothing has changed")
-         << "\"}\n";
+    text << "\"}\n";
 }
 
 /* A client that waits to be told to go on with its body need not send it. */

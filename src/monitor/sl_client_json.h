@@ -16,11 +16,10 @@ void write_client(const MainConf &mcf, const Zone &zone, std::string_view key,
 void write_rulings(const MainConf &mcf, const Zone &zone, KeysShown keys,
                    const RulingsAnswer &answer, Output &text) noexcept;
 
-/* Why the zone's store gave no answer; `is_uncertain`: to a change that may
- * have been made all the same. */
+/* Why the zone's store gave no answer; where that leaves open whether
+ * something has changed, its reason says so. */
 void write_no_answer(const Zone &zone, StoreError error,
-                     std::string_view reason, bool is_uncertain,
-                     Output &text) noexcept;
+                     std::string_view reason, Output &text) noexcept;
 
 /* Answers a request that is not right, and whose body is of no use. Returns
  * what a content handler does. */

@@ -23,6 +23,20 @@ void write_counters(const std::string_view (&names)[N],
     text << "}";
 }
 
+template <size_t N>
+void write_numbers(const Counter (&counters)[N], Output &text)
+{
+    Commas commas(text);
+
+    text << "[";
+
+    for (const Counter &counter : counters) {
+        commas.next() << counter.load();
+    }
+
+    text << "]";
+}
+
 template <typename History>
 void write_history(const History &history, const ZoneMetrics &metrics,
                    Output &text)
@@ -103,6 +117,8 @@ void write_zone(const Zone &zone, ZoneMetrics &metrics, KeysShown keys,
     text.seconds(zone.window * 1000) << ",\"store\":";
     text.json_string(store_name(zone)) << ",\"requests\":";
     write_counters(kZoneResultNames, metrics.results, text);
+    text << ",\"found_used\":";
+    write_numbers(metrics.found_used, text);
     text << ",\"changes\":";
     write_counters(kZoneChangeNames, metrics.changes, text);
     text << ",\"near_limit\":" << metrics.near_limit.load()

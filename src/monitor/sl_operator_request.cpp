@@ -30,7 +30,8 @@ LimitQuery to_query(const OperatorQuestion &question)
 /* Whether the store may have done what it was told, and could not say so. */
 bool is_uncertain(StoreError error)
 {
-    return error == StoreError::kTimeout || error == StoreError::kConnection;
+    return error == StoreError::kTimeout || error == StoreError::kConnection
+           || error == StoreError::kNonsense;
 }
 
 Complaint too_large()
@@ -256,14 +257,12 @@ void OperatorRequest::receive(const RulingsAnswer &answer) noexcept
 void OperatorRequest::give_up(StoreError error,
                               std::string_view reason) noexcept
 {
-    bool is_open = is_change() && is_uncertain(error);
-
-    if (is_open) {
+    if (is_change() && is_uncertain(error)) {
         report_uncertain_change(r_, change(), ", but got no answer");
     }
 
     status_ = NGX_HTTP_SERVICE_UNAVAILABLE;
-    write_no_answer(*question_.zone, error, reason, is_open, text_);
+    write_no_answer(*question_.zone, error, reason, text_);
     answer_is_there();
 }
 

@@ -83,6 +83,20 @@ void write_zone_requests(const MainConf &mcf, Output &text)
     });
 }
 
+void write_zone_found_used(const MainConf &mcf, Output &text)
+{
+    Family family(text, "zone_found_used_total", "counter",
+                  "Requests by how much of the limit they found used, in per "
+                  "cent, or that it refused or would have but for a dry run.");
+
+    for_each_zone(mcf, [&](const Zone &zone, const ZoneMetrics &metrics) {
+        for (size_t i = 0; i < kFoundUsed; i++) {
+            family.sample("zone", view(zone.name), "share", kFoundUsedNames[i],
+                          metrics.found_used[i].load());
+        }
+    });
+}
+
 void write_zone_changes(const MainConf &mcf, Output &text)
 {
     Family family(text, "zone_changes_total", "counter",
@@ -290,6 +304,7 @@ void write_prometheus(const MainConf &mcf, Output &text) noexcept
         .sample("", mcf.recorder->metrics()->since_s());
 
     write_zone_requests(mcf, text);
+    write_zone_found_used(mcf, text);
     write_zone_changes(mcf, text);
     write_zone_max(mcf, text);
     write_zone_counters(mcf, text);

@@ -307,6 +307,12 @@ void Check::conclude(Outcome outcome) noexcept
 {
     outcome_ = outweighing(outcome_, outcome);
 
+    /* a client that is banned and over its limit elsewhere is told what it is
+     * shown: that which lasts longer */
+    if (is_rejection(outcome_)) {
+        outcome_ = outcome_of(shown()->verdict);
+    }
+
     if (is_refused()) {
         roll_back();
     }

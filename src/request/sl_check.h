@@ -55,6 +55,7 @@ class Check final : public AnswerReceiver {
     /* True once after a wait: the store has answered. */
     bool take_answer() noexcept;
 
+    /* If limits refuse the request, this is what the one that is shown does. */
     Outcome outcome() const noexcept { return outcome_; }
     bool is_refused() const noexcept { return is_refusal(outcome_); }
 

@@ -14,6 +14,7 @@ ZoneEvent event_of(const MainConf &mcf, const AppliedLimit &applied,
     ZoneResult result = result_of(applied.verdict, applied.has_failed, outcome);
 
     return {result,
+            found_by(applied.verdict, applied.cost, result),
             result == ZoneResult::kPassed && is_near_limit(applied.verdict),
             applied.decided_by == kDenyCache,
             applied.answered_by == mcf.memory
@@ -62,7 +63,8 @@ void Report::tell(ngx_http_request_t *r, const AppliedLimits &limits,
         /* a limit of the zone may have applied elsewhere, after a redirect */
         if (!limits.have_zone(*zone)) {
             mcf.recorder->record(
-                r, *zone, {ZoneResult::kExempt, false, false, false, {}});
+                r, *zone,
+                {ZoneResult::kExempt, kFoundNothing, false, false, false, {}});
         }
     }
 }

@@ -1,6 +1,7 @@
 /*
- * Stories of a worker and its Redis, told by the input: who asks, what servers
- * answer and in what pieces, who goes away, and how much time passes.
+ * Stories of a worker and its Redis, told by the input: who asks, what
+ * operators want, what servers answer and in what pieces, who goes away, and
+ * how much time passes.
  */
 
 #include "fuzz.h"
@@ -30,6 +31,7 @@ class Story {
 
     void go_on();
     void go_on_with(Server &server, unsigned what);
+    void go_on_with_operators(unsigned what);
 
     Input input_;
     Scene scene_;
@@ -56,7 +58,11 @@ void Story::go_on()
         }
         break;
     case 1:
-        scene_.settle();
+        if (what & 0x80) {
+            go_on_with_operators(what >> 4 & 7);
+        } else {
+            scene_.settle();
+        }
         break;
     case 2:
         scene_.ask(byte());
@@ -125,6 +131,31 @@ void Story::go_on_with(Server &server, unsigned what)
         } else {
             /* more than the module is willing to read */
             server.say(std::string(what * 256, 'a'));
+        }
+    }
+}
+
+void Story::go_on_with_operators(unsigned what)
+{
+    switch (what) {
+    case 0:
+        scene_.intervene(byte());
+        break;
+    case 1:
+        scene_.list_rulings("");
+        break;
+    case 2:
+        scene_.list_rulings(text());
+        break;
+    case 3:
+        /* from where an answer has ended */
+        if (Operator *before = scene_.an_operator(byte())) {
+            scene_.list_rulings(before->cursor());
+        }
+        break;
+    default:
+        if (Operator *gone = scene_.an_operator(byte())) {
+            gone->abandon();
         }
     }
 }

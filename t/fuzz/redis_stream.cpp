@@ -60,6 +60,13 @@ void direct(Scene &scene, unsigned direction)
         scene.ask(direction >> 4);
     }
 
+    /* something for an operator, too, though seldom */
+    if ((direction & 0x1f) == 0x12) {
+        scene.intervene(direction >> 5);
+    } else if ((direction & 0x1f) == 0x13) {
+        scene.list_rulings("");
+    }
+
     pass(kTimes[direction >> 5]);
     scene.turn(0);
 }

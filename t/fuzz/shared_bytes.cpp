@@ -103,8 +103,12 @@ void fuzz_zone(Input *input)
     while (!input->is_empty()) {
         auto kind = input->number<uint8_t>();
         sl::ZoneEvent event{
-            static_cast<sl::ZoneResult>(kind % sl::kZoneResults), false, false,
-            false, key};
+            static_cast<sl::ZoneResult>(kind % sl::kZoneResults),
+            kind % (sl::kFoundUsed + 1),
+            false,
+            false,
+            false,
+            key};
 
         zone.record(event, input->number<uint64_t>(), now_ms, window_ms,
                     &persistent);

@@ -115,15 +115,16 @@ void ask_table(const Round &round)
 void ask_script(const Round &round)
 {
     static RedisServer server;
-    static std::string sha =
-        load_script(&server.connection(),
-                    steered(contents_of("lua/sliding_window.lua"), false));
     Redis &redis = server.connection();
+    static const Scripts scripts{
+        load_script(&redis,
+                    steered(contents_of("lua/sliding_window.lua"), false)),
+        load_script(&redis, steered(contents_of("lua/client.lua"), false))};
     Tally tally;
     Judge judges(*round.mix, &tally);
 
     for (const Call &call : round.calls) {
-        append_call(&redis, sha, call);
+        append_call(&redis, scripts, call);
     }
 
     for (size_t i = 0; i < round.calls.size(); i++) {

@@ -16,7 +16,14 @@ class Operations {
 
     void do_one()
     {
-        switch (byte() % 8) {
+        uint8_t kind = byte();
+
+        if (kind >= kOperators) {
+            kind % 4 != 0 ? intervene() : list_rulings();
+            return;
+        }
+
+        switch (kind % 8) {
         case 0:
         case 1:
             pass_time();
@@ -64,6 +71,9 @@ class Operations {
         sl::LimitQuery limit;
         int64_t time;
     };
+
+    /* From here on operators do something, not workers. */
+    static constexpr uint8_t kOperators = 224;
 
     sl::MemoryTable table_;
     Input &input_;
@@ -173,11 +183,109 @@ class Operations {
         for (size_t i = 0; decided == sl::Decided::kYes && i < count; i++) {
             check(states[i].used >= 0);
             check(states[i].wait_us >= 0);
-            check(!states[i].is_counted || states[i].used <= limits[i].max);
+            check_max(limits[i], states[i]);
             wait_ = states[i].wait_us;
         }
 
         return decided == sl::Decided::kYes;
+    }
+
+    static void check_max(const sl::LimitQuery &limit,
+                          const sl::LimitState &state)
+    {
+        bool is_ruled = state.ruled_max != sl::kOwnMax;
+
+        check(!state.is_counted
+              || state.used <= (is_ruled ? state.ruled_max : limit.max));
+        check(!state.is_banned || !state.admits);
+    }
+
+    void intervene()
+    {
+        static const int64_t kLengths[] = {
+            0, 1, 1000, 1000000, 3600000000, INT64_MAX, 31 * 86400 * 1000000LL};
+        static const sl::Act kActs[] = {sl::Act::kLook, sl::Act::kForget,
+                                        sl::Act::kBan, sl::Act::kOverride};
+
+        sl::LimitQuery client = limit_of(byte() % 4);
+        sl::Intervention intervention{one_of(kActs), one_of(kLengths),
+                                      client.max};
+        sl::Decided decided = sl::Decided::kNotYet;
+        sl::Standing standing;
+
+        for (int i = 0; i < 16 && decided == sl::Decided::kNotYet; i++) {
+            decided = table_.intervene(client, intervention, clock_, &standing);
+        }
+
+        check(decided != sl::Decided::kNotYet);
+
+        if (decided == sl::Decided::kYes) {
+            check_standing(standing);
+            check_ruled(intervention, standing);
+            wait_ = std::max(standing.ban_left_us, standing.max_left_us);
+        }
+    }
+
+    static void check_standing(const sl::Standing &standing)
+    {
+        auto most = static_cast<int64_t>(sl::Standing::kMostShown);
+        auto shown = static_cast<int64_t>(standing.shown);
+        int64_t cost = 0;
+
+        check(shown == std::min(standing.entries, most));
+        check((standing.entries == 0) == (standing.wait_us == sl::kNoWait));
+
+        for (size_t i = 0; i < standing.shown; i++) {
+            const sl::CountedRequest &request = standing.requests[i];
+
+            check(i == 0 || request.ago_us >= standing.requests[i - 1].ago_us);
+            check(request.cost > 0);
+            cost += request.cost;
+        }
+
+        check(shown < standing.entries ? cost < standing.used
+                                       : cost == standing.used);
+    }
+
+    static void check_ruled(const sl::Intervention &intervention,
+                            const sl::Standing &standing)
+    {
+        int64_t lasts = std::min(intervention.for_us, sl::kLongestRuling);
+
+        switch (intervention.act) {
+        case sl::Act::kLook:
+            break;
+
+        case sl::Act::kForget:
+            check(standing.used == 0 && standing.ban_left_us == 0);
+            break;
+
+        case sl::Act::kBan:
+            check(standing.ban_left_us == lasts);
+            break;
+
+        case sl::Act::kOverride:
+            check(standing.max == (lasts > 0 ? intervention.max : sl::kOwnMax));
+            check(standing.max_left_us == lasts);
+            break;
+        }
+    }
+
+    void list_rulings()
+    {
+        static const char *const kZones[] = {"a", "b", "new", ""};
+        sl::RulingsPage page;
+
+        table_.list_rulings(one_of(kZones), byte(), clock_, &page);
+        check(page.count <= table_.most_rulings());
+
+        for (size_t i = 0; i < page.count; i++) {
+            const sl::RuledClient &client = page.clients[i];
+
+            check(!client.key.empty());
+            check(client.ban_left_us > 0 || client.max_left_us > 0);
+            check((client.max != sl::kOwnMax) == (client.max_left_us > 0));
+        }
     }
 
     void keep(const sl::LimitQuery &limit, const sl::LimitState &state,
@@ -205,6 +313,9 @@ class Operations {
     {
         sl::LimitQuery limit = limit_of(0);
         sl::LimitState state{false, false, byte(), int64_t{1} << byte() % 50};
+
+        state.is_banned = state.used % 8 == 1;
+        state.ruled_max = state.used % 8 == 2 ? limit.max : sl::kOwnMax;
 
         table_.remember(limit, state, clock_ - byte(), clock_);
     }

@@ -5,12 +5,14 @@
 
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "fuzz.h"
 #include "store/pure/sl_memory_chain.h"
 #include "store/pure/sl_memory_keys.h"
 #include "store/pure/sl_memory_lists.h"
+#include "store/pure/sl_memory_rulings.h"
 
 /* What this comes across is of no interest to the fuzzer, and would take most
  * of its time. */
@@ -33,6 +35,7 @@ class Walk {
         see_free_cells();
         see_keys();
         see_lists();
+        see_rulings();
 
         for (CellNumber n = h_.first_cell; n < h_.end_cell; n++) {
             check(is_seen_[n]);
@@ -171,6 +174,53 @@ class Walk {
         check(is_first || used > 0);
 
         return used;
+    }
+
+    /* Those that rule something can be found, and nothing else is in the index
+     * that does not belong there. */
+    void see_rulings()
+    {
+        const sl::RulingsHeader &rulings = h_.rulings;
+        std::vector<uint8_t> is_linked(rulings.last + 1);
+        int64_t until_us = 0;
+
+        check(rulings.last <= rulings.capacity);
+        check(rulings.changing == 0);
+
+        for (uint32_t i = 0; i <= rulings.index_mask; i++) {
+            see_ruling_slot(i, &is_linked);
+        }
+
+        for (uint32_t n = 1; n <= rulings.last; n++) {
+            int64_t ends_us = cells_.ruling(n).ruling.ends_us();
+
+            check(ends_us <= h_.clock.now_us || is_linked[n]);
+            until_us = std::max(until_us, ends_us);
+        }
+
+        check(rulings.until_us == until_us);
+    }
+
+    void see_ruling_slot(uint32_t slot, std::vector<uint8_t> *is_linked)
+    {
+        sl::KeyName in_slot{};
+
+        memcpy(in_slot.hash, &slot, sizeof(slot));
+
+        const uint32_t &first = cells_.ruling_slot_of(in_slot);
+
+        for (uint32_t n = first; n != 0; n = cells_.ruling(n).next) {
+            check(n <= h_.rulings.last);
+            check(!(*is_linked)[n]);
+            (*is_linked)[n] = true;
+
+            const sl::RulingEntry &entry = cells_.ruling(n);
+
+            check(&cells_.ruling_slot_of(entry.name) == &first);
+            check(sl::Rulings(cells_).find(entry.name) == &entry.ruling);
+            check(entry.zone_size >= 1 && entry.zone_size <= sl::kMaxZoneName);
+            check(entry.key_size >= 1 && entry.key_size <= sl::kMaxReadableKey);
+        }
     }
 
     void see_lists()

@@ -97,9 +97,18 @@ void check_outcome(const Limit &limit, Outcome of_all)
     check(sl::outweighing(outcome, of_all) == of_all);
 
     /* a zone that refuses says so, and no other does */
-    check((result == ZoneResult::kRejected) == sl::is_refusal(v));
+    check((result == ZoneResult::kRejected || result == ZoneResult::kBanned)
+          == sl::is_refusal(v));
+    check((result == ZoneResult::kBanned) == (outcome == Outcome::kBanned));
+    check(sl::is_rejection(outcome) == sl::is_refusal(v));
+    check(!v.known || !v.state.is_banned || sl::remaining(v) == 0);
     check((result == ZoneResult::kRejectedDryRun) == sl::is_dry_refusal(v));
     check(result != ZoneResult::kPassed || !sl::is_refusal(of_all));
+
+    size_t found = sl::found_by(v, 1, result);
+
+    check((found < sl::kTenths) == (result == ZoneResult::kPassed));
+    check(found <= sl::kFoundNothing);
 }
 
 /* "Outweighs" puts any limits in an order. */

@@ -40,6 +40,11 @@ function readPage() {
         topClientsNote: textOf('#top-clients-note'),
         keyTitles: [...document.querySelectorAll('#top-clients .key')].map((key) => key.title),
         chartLabels: [...document.querySelectorAll('figure svg[role=img]')].map((svg) => svg.ariaLabel),
+        foundUsed: isVisible(document.getElementById('found-used')) ? {
+            words: textOf('#found-used-words'),
+            bars: [...document.querySelectorAll('#found-used rect')].map((bar) => Math.round(bar.getBoundingClientRect().height)),
+            titles: [...document.querySelectorAll('#found-used rect title')].map((title) => title.textContent),
+        } : null,
         tooltip: tooltip.hidden ? null : [...tooltip.children].filter(isVisible).map((line) => line.innerText.trim()),
         readout: textOf('#readout'),
         focus: document.activeElement.textContent,
@@ -61,6 +66,10 @@ const does = {
     },
 
     read: () => page.evaluate(readPage),
+
+    // What the page would say of each of these zones.
+    foundUsedWords: ({ zones }) => page.evaluate((list) => list.map((zone) => window.foundUsedWords(zone)), zones),
+
     faint: () => page.evaluate(faintTexts),
 
     events,

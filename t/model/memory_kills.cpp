@@ -5,9 +5,10 @@
  * In every scene a child does one thing to a table in shared memory, and is led
  * through it instruction by instruction (ptrace). Each time something in the
  * memory has changed, the next process is played on a copy: it must find every
- * client's count as it was before or as it will be, and a table in which all is
- * in its place. As a rebuild can be killed, too, some tables that were left
- * half done are rebuilt by such a child.
+ * client's count, and what operators have ruled about it, as it was before or
+ * as it will be, and a table in which all is in its place. As a rebuild can be
+ * killed, too, some tables that were left half done are rebuilt by such a
+ * child.
  */
 
 #include <signal.h>
@@ -27,6 +28,7 @@
 
 #include "../fuzz/table_walk.h"
 #include "sl_judge.h"
+#include "store/pure/sl_memory_rulings.h"
 #include "store/pure/sl_memory_table.h"
 
 namespace {
@@ -41,7 +43,7 @@ constexpr int64_t kHour = 3600 * kSecond;
 
 /* Smaller than any table in use: a step takes long, and a rebuild takes a walk
  * over all cells. */
-constexpr size_t kTableSize = 8 * 1024;
+constexpr size_t kTableSize = 10 * 1024;
 
 /* Memory that a child shares with its parent. */
 class SharedBytes {
@@ -229,6 +231,15 @@ class Stage {
                                  now_);
     }
 
+    void intervene(const LimitQuery &client,
+                   const sl::Intervention &intervention)
+    {
+        sl::Standing standing;
+
+        check(memory_.table().intervene(client, intervention, now_, &standing)
+              == sl::Decided::kYes);
+    }
+
     /* A text that stays. */
     std::string_view name(const std::string &text)
     {
@@ -294,6 +305,10 @@ void come_some(Stage *stage)
         stage->count(
             {all_day(limit_of(stage->name("once" + std::to_string(i))))});
     }
+
+    stage->intervene(all_day(limit_of("ones")), {sl::Act::kBan, 99 * kHour});
+    stage->intervene(all_day(limit_of("mixed")),
+                     {sl::Act::kOverride, 88 * kHour, 77});
 }
 
 /* So many that somebody has to leave for the next one. */
@@ -681,7 +696,7 @@ std::vector<Scene> expiring()
              return ask(*stage, {one});
          },
          0, true, 64 * 1024},
-        {"there is no room", 778, 778,
+        {"there is no room", 876, 876,
          [=](Stage *stage) {
              stage->in_question({one});
 
@@ -754,6 +769,122 @@ std::vector<Scene> remembering()
     };
 }
 
+Deed intervene(const Stage &stage, const LimitQuery &client,
+               const sl::Intervention &intervention, int64_t later = kSecond)
+{
+    int64_t clock = stage.now() + later;
+
+    return [client, intervention, clock](MemoryTable table) {
+        sl::Standing standing;
+
+        table.intervene(client, intervention, clock, &standing);
+    };
+}
+
+std::vector<Scene> ruling()
+{
+    LimitQuery one = limit_of("one");
+    LimitQuery two = limit_of("two");
+    LimitQuery three = limit_of("three");
+    sl::Intervention ban{sl::Act::kBan, 3 * kHour};
+    sl::Intervention raise{sl::Act::kOverride, 4 * kHour, 500};
+    sl::Intervention forget{sl::Act::kForget};
+
+    /* Of a client that was counted and ruled about so. */
+    auto scene = [=](const char *title,
+                     const std::vector<sl::Intervention> &past,
+                     sl::Intervention next) {
+        int64_t after = next.act == sl::Act::kForget ? 0 : 10;
+
+        return Scene{title, 10, after, [=](Stage *stage) {
+                         stage->in_question({one});
+                         stage->count(10, one);
+
+                         for (const sl::Intervention &done : past) {
+                             stage->intervene(one, done);
+                         }
+
+                         return intervene(*stage, one, next);
+                     }};
+    };
+
+    return {
+        scene("a ban", {}, ban),
+        scene("a longer ban", {ban}, {sl::Act::kBan, 9 * kHour}),
+        scene("a shorter ban", {ban}, {sl::Act::kBan, kHour}),
+        scene("a ban is lifted", {ban}, {sl::Act::kBan}),
+        scene("another max", {}, raise),
+        scene("another max in the place of one", {raise},
+              {sl::Act::kOverride, 2 * kHour, 3}),
+        scene("another max is lifted", {raise}, {sl::Act::kOverride}),
+        scene("another max besides a ban", {ban}, raise),
+        scene("a ban is lifted, and another max stays", {raise, ban},
+              {sl::Act::kBan}),
+        scene("a client is forgotten", {}, forget),
+        scene("a client is forgotten, and its ban", {raise, ban}, forget),
+        scene("an operator looks", {ban}, {sl::Act::kLook}),
+        {"a client is forgotten with what was refused", 10, 0,
+         [=](Stage *stage) {
+             LimitQuery limit = counting_refused(limit_of("one", 1, 0, 5));
+
+             stage->in_question({limit});
+             stage->count(20, limit);
+             return intervene(*stage, limit, forget);
+         },
+         1},
+        {"a client is forgotten with its buckets", 10, 0,
+         [=](Stage *stage) {
+             LimitQuery limit = limit_of("one", 1, 6);
+
+             stage->in_question({limit});
+             stage->count(10, limit);
+             stage->intervene(limit, ban);
+             return intervene(*stage, limit, forget);
+         }},
+        {"a ruling in the place of one that has ended", 10, 10,
+         [=](Stage *stage) {
+             stage->in_question({three, one, two});
+             stage->count(10, three);
+
+             /* as many as there is room for */
+             for (uint32_t n = stage->memory().cells().header().rulings.last;
+                  n < stage->memory().table().most_rulings(); n++)
+             {
+                 stage->intervene(
+                     limit_of(stage->name("ended" + std::to_string(n))),
+                     {sl::Act::kBan, kSecond});
+             }
+
+             return intervene(*stage, three, raise, 2 * kSecond);
+         }},
+        {"the first ruling since all have ended", 10, 10,
+         [=](Stage *stage) {
+             stage->in_question({one, two, three});
+             stage->count(10, one);
+             stage->intervene(two, {sl::Act::kBan, kSecond});
+             stage->intervene(three, {sl::Act::kOverride, kSecond, 7});
+             return intervene(*stage, one, raise, 2 * kSecond);
+         },
+         0, true},
+        {"a request of a client that is banned", 10, 10,
+         [=](Stage *stage) {
+             stage->in_question({one});
+             stage->count(10, one);
+             stage->intervene(one, ban);
+             return ask(*stage, {one}, kSecond);
+         }},
+        {"a request of a client that has another max", 10, 11,
+         [=](Stage *stage) {
+             LimitQuery limit = limit_of("one", 1, 0, 10);
+
+             stage->in_question({limit});
+             stage->count(10, limit);
+             stage->intervene(limit, raise);
+             return ask(*stage, {limit}, kSecond);
+         }},
+    };
+}
+
 /* One scene with one crowd. */
 class Play {
   public:
@@ -815,6 +946,11 @@ class Play {
     std::vector<int64_t> new_;
     std::vector<int64_t> found_;
 
+    /* What is ruled about each, and is in force. */
+    std::vector<sl::Ruling> old_rulings_;
+    std::vector<sl::Ruling> new_rulings_;
+    std::vector<sl::Ruling> found_rulings_;
+
     std::vector<std::vector<uint8_t>> left_;
     uint64_t states_ = 0;
     uint64_t half_done_ = 0;
@@ -847,10 +983,34 @@ class Play {
         }
     }
 
+    void look(std::vector<sl::Ruling> *rulings)
+    {
+        sl::Rulings area(copy_.cells());
+
+        rulings->clear();
+
+        for (const Stage::Client &client : stage_.clients()) {
+            const sl::Ruling *found = area.find(area.name_of(client.look));
+            sl::Ruling ruling;
+
+            if (found != nullptr && found->bans(stage_.now())) {
+                ruling.ban_until_us = found->ban_until_us;
+            }
+
+            if (found != nullptr && found->overrides(stage_.now())) {
+                ruling.max = found->max;
+                ruling.max_until_us = found->max_until_us;
+            }
+
+            rulings->push_back(ruling);
+        }
+    }
+
     void set_expectations(const Deed &deed)
     {
         before_.copy(stage_.memory());
         copy_.copy(before_);
+        look(&old_rulings_);
         look(&old_);
 
         copy_.copy(before_);
@@ -858,6 +1018,7 @@ class Play {
         after_.assign(copy_.get(), copy_.get() + copy_.size());
         evictions_ =
             copy_.table().stats().evictions - before_.table().stats().evictions;
+        look(&new_rulings_);
         look(&new_);
 
         expect(first(), old_[first()], scene_.before);
@@ -930,10 +1091,32 @@ class Play {
         }
 
         Walk(copy_.cells()).check_all();
+        look(&found_rulings_);
         look(&found_);
+
+        for (size_t i = 0; i < found_rulings_.size() && wrong_.empty(); i++) {
+            check_ruled(i);
+        }
 
         for (size_t i = 0; i < found_.size() && wrong_.empty(); i++) {
             check_used(i);
+        }
+    }
+
+    static bool are_alike(const sl::Ruling &a, const sl::Ruling &b)
+    {
+        return a.ban_until_us == b.ban_until_us && a.max == b.max
+               && a.max_until_us == b.max_until_us;
+    }
+
+    void check_ruled(size_t i)
+    {
+        bool is_new = are_alike(found_rulings_[i], new_rulings_[i]);
+
+        if (!is_new && !are_alike(found_rulings_[i], old_rulings_[i])) {
+            wrong_ =
+                text("after change %" PRIu64 ": something else is ruled of %s",
+                     states_, std::string(client_of(i).look.key).c_str());
         }
     }
 
@@ -967,8 +1150,8 @@ class Test {
             return tap_.end();
         }
 
-        for (const auto &scenes :
-             {counting(), refusing(), taking_back(), expiring(), remembering()})
+        for (const auto &scenes : {counting(), refusing(), taking_back(),
+                                   expiring(), remembering(), ruling()})
         {
             for (const Scene &scene : scenes) {
                 run(scene);

@@ -181,8 +181,6 @@ class Model {
         Ruling &ruling = rulings_[limit.key];
         int64_t until = intervention.lasts > 0 ? now + intervention.lasts : 0;
 
-        drop_what_has_left(now, limit);
-
         switch (intervention.act) {
         case Act::kLook:
             break;
@@ -203,7 +201,13 @@ class Model {
             break;
         }
 
-        return standing(now, limit);
+        /* a store need not remove what has left when an operator looks: until
+         * it does, that may be taken back, to no effect */
+        Model after = *this;
+
+        after.drop_what_has_left(now, limit);
+
+        return after.standing(now, limit);
     }
 
     /* How many requests are kept, refused ones among them. */

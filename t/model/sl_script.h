@@ -1,6 +1,6 @@
 /*
- * lua/sliding_window.lua in a real Redis, whose time is steered: the line of
- * the script that asks for it is replaced.
+ * The scripts of lua/ in a real Redis, whose time is steered: the line of a
+ * script that asks for it is replaced.
  */
 
 #pragma once
@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -157,6 +158,12 @@ return answer
            + ("local function decide()\n" + script) + "\nend\n" + kUntilDecided;
 }
 
+/* A request's id is "id-" and a number; 0: it is none. */
+inline int64_t number_of_id(const std::string &id)
+{
+    return id.compare(0, 3, "id-") == 0 ? atoll(id.c_str() + 3) : 0;
+}
+
 /* The reply's numbers; none if it is something else. */
 inline std::vector<int64_t> numbers_of(const redisReply &reply)
 {
@@ -182,11 +189,15 @@ inline std::vector<int64_t> numbers_of(const redisReply &reply)
 
     if (reply.type == REDIS_REPLY_ARRAY) {
         for (size_t i = 0; i < reply.elements; i++) {
-            if (reply.element[i]->type != REDIS_REPLY_INTEGER) {
+            const redisReply &element = *reply.element[i];
+
+            if (element.type == REDIS_REPLY_STRING) {
+                numbers.push_back(number_of_id({element.str, element.len}));
+            } else if (element.type == REDIS_REPLY_INTEGER) {
+                numbers.push_back(element.integer);
+            } else {
                 return {};
             }
-
-            numbers.push_back(reply.element[i]->integer);
         }
     }
 
@@ -251,10 +262,55 @@ inline void add_long_form(const Call &call, std::vector<std::string> *args)
     }
 }
 
-/* Appends what asks the script, known by its hash, what the call says. */
-inline void append_call(Redis *redis, const std::string &sha, const Call &call)
+/* The scripts of a store, as Redis knows them. */
+struct Scripts {
+    std::string window; /* lua/sliding_window.lua */
+    std::string client; /* lua/client.lua */
+};
+
+/* Where a client's ruling is noted once more. */
+inline std::string index_of(int key)
 {
-    std::vector<std::string> args{"EVALSHA", sha,
+    return name_of(key) + "!";
+}
+
+inline void add_time(const Call &call, std::vector<std::string> *args)
+{
+    args->push_back(
+        text("%" PRId64 ":%" PRId64, call.time / kSecond, call.time % kSecond));
+}
+
+inline void append_intervention(Redis *redis, const std::string &sha,
+                                const Call &call)
+{
+    static const char *const kActs[] = {"look", "forget", "ban", "max"};
+
+    const Limit &limit = call.limits[0];
+    const Intervention &what = call.intervention;
+    std::vector<std::string> args{"EVALSHA",
+                                  sha,
+                                  "2",
+                                  name_of(limit.key),
+                                  index_of(limit.key),
+                                  kActs[static_cast<size_t>(what.act)],
+                                  std::to_string(limit.window),
+                                  std::to_string(limit.buckets),
+                                  std::to_string(what.lasts),
+                                  std::to_string(what.max)};
+
+    add_time(call, &args);
+    redis->append(args);
+}
+
+/* Appends what asks a script, known by its hash, what the call says. */
+inline void append_call(Redis *redis, const Scripts &scripts, const Call &call)
+{
+    if (call.intervenes) {
+        append_intervention(redis, scripts.client, call);
+        return;
+    }
+
+    std::vector<std::string> args{"EVALSHA", scripts.window,
                                   std::to_string(call.limits.size())};
 
     for (const Limit &limit : call.limits) {
@@ -264,8 +320,7 @@ inline void append_call(Redis *redis, const std::string &sha, const Call &call)
     is_ordinary(call) && call.id % 2 ? add_short_form(call, &args)
                                      : add_long_form(call, &args);
 
-    args.push_back(
-        text("%" PRId64 ":%" PRId64, call.time / kSecond, call.time % kSecond));
+    add_time(call, &args);
     redis->append(args);
 }
 

@@ -87,7 +87,7 @@ class Lua:
 
         redis = Redis(directory)
         try:
-            return process.run([self.model, str(redis.port), file], cwd=directory,
+            return process.run([self.model, str(redis.port), file, os.path.abspath('lua/client.lua')], cwd=directory,
                                env=MODEL_ENVIRONMENT, cpu_seconds=CPU_SECONDS, seconds=SECONDS)
         finally:
             redis.stop()

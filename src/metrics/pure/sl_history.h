@@ -24,7 +24,7 @@ namespace sl {
 /* What is counted of a zone: in all, or in a period. */
 struct Tally {
     uint64_t passed;
-    uint64_t rejected;
+    uint64_t rejected;         /* or banned */
     uint64_t rejected_dry_run; /* among those that passed */
     uint64_t failed;
 

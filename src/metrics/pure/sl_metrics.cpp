@@ -33,7 +33,8 @@ Tally ZoneMetrics::tally() const noexcept
     };
 
     return Tally{of(ZoneResult::kPassed) + of(ZoneResult::kRejectedDryRun),
-                 of(ZoneResult::kRejected), of(ZoneResult::kRejectedDryRun),
+                 of(ZoneResult::kRejected) + of(ZoneResult::kBanned),
+                 of(ZoneResult::kRejectedDryRun),
                  of(ZoneResult::kFailedOpen) + of(ZoneResult::kFailedClosed)};
 }
 
@@ -44,8 +45,9 @@ void ZoneMetrics::record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
     auto so_far = [this] {
         return tally();
     };
-    bool is_rejected = event.result == ZoneResult::kRejected
-                       || event.result == ZoneResult::kRejectedDryRun;
+    bool is_over_limit = event.result == ZoneResult::kRejected
+                         || event.result == ZoneResult::kRejectedDryRun;
+    bool is_rejected = is_over_limit || event.result == ZoneResult::kBanned;
 
     persistent->windows = 0;
 
@@ -53,6 +55,10 @@ void ZoneMetrics::record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
     hours.enter(now_s, so_far);
 
     add(results[static_cast<size_t>(event.result)]);
+
+    if (event.found < kFoundUsed) {
+        add(found_used[event.found]);
+    }
 
     if (event.is_near_limit) {
         add(near_limit);
@@ -84,7 +90,8 @@ void ZoneMetrics::record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
         TopClient &client =
             top_rejected_.count(hash, event.key, now_ms, idle_ms(window_ms));
 
-        if (persists(&client, now_ms / window_ms) && may_tell(now_ms)) {
+        if (is_over_limit && persists(&client, now_ms / window_ms)
+            && may_tell(now_ms)) {
             persistent->windows = client.windows_in_a_row;
             persistent->refused = client.count;
             persistent->masked_size = mask_key(client, persistent->masked);

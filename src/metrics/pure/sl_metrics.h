@@ -21,6 +21,7 @@
 
 #include "base/pure/sl_process_lock.h"
 #include "base/pure/sl_siphash.h"
+#include "metrics/pure/sl_found_used.h"
 #include "metrics/pure/sl_history.h"
 #include "metrics/pure/sl_top_list.h"
 #include "store/pure/sl_store_metrics.h"
@@ -33,6 +34,7 @@ namespace sl {
 #define SL_ZONE_RESULTS(X)                                                     \
     X(kPassed, "passed")                                                       \
     X(kRejected, "rejected")                                                   \
+    X(kBanned, "banned")                                                       \
     X(kRejectedDryRun, "rejected_dry_run")                                     \
     X(kRejectedElsewhere, "rejected_elsewhere") /* by another zone */          \
     X(kFailedOpen, "failed_open")                                              \
@@ -71,6 +73,7 @@ constexpr std::string_view kZoneChangeNames[] = {SL_ZONE_CHANGES(SL_NAME)};
 /* What a zone has to say about one request. */
 struct ZoneEvent {
     ZoneResult result;
+    size_t found; /* a counter of found_used, or kFoundNothing */
     bool is_near_limit;
     bool is_from_deny_cache;
     bool is_local;
@@ -106,6 +109,7 @@ class ZoneMetrics {
     Tally tally() const noexcept;
 
     Counter results[kZoneResults];
+    Counter found_used[kFoundUsed];
     Counter near_limit;
     Counter deny_cache_hits;
     Counter local_decisions;

@@ -13,10 +13,6 @@
 
 namespace sl {
 
-/* The largest max that a client can be given: where counts are added up there
- * is room for many of these. */
-constexpr int64_t kLargestRuledMax = 1000000000000000;
-
 /* False, with a complaint that lasts as long as the body, for anything else
  * than one of these four. */
 bool read_change(std::string_view body, Intervention *to,

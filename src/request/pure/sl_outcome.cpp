@@ -11,13 +11,18 @@ Outcome outweighing(Outcome a, Outcome b) noexcept
 
 bool is_refusal(Outcome outcome) noexcept
 {
-    return outcome == Outcome::kRejected || outcome == Outcome::kFailedClosed;
+    return is_rejection(outcome) || outcome == Outcome::kFailedClosed;
+}
+
+bool is_rejection(Outcome outcome) noexcept
+{
+    return outcome == Outcome::kRejected || outcome == Outcome::kBanned;
 }
 
 Outcome outcome_of(const Verdict &verdict) noexcept
 {
     if (is_refusal(verdict)) {
-        return Outcome::kRejected;
+        return verdict.state.is_banned ? Outcome::kBanned : Outcome::kRejected;
     }
 
     if (is_dry_refusal(verdict)) {
@@ -31,7 +36,8 @@ ZoneResult result_of(const Verdict &verdict, bool has_failed,
                      Outcome outcome) noexcept
 {
     if (is_refusal(verdict)) {
-        return ZoneResult::kRejected;
+        return verdict.state.is_banned ? ZoneResult::kBanned
+                                       : ZoneResult::kRejected;
     }
 
     if (is_dry_refusal(verdict)) {
@@ -53,6 +59,24 @@ ZoneResult result_of(const Verdict &verdict, bool has_failed,
     }
 
     return verdict.known ? ZoneResult::kPassed : ZoneResult::kAborted;
+}
+
+size_t found_by(const Verdict &verdict, int64_t cost,
+                ZoneResult result) noexcept
+{
+    const LimitState &state = verdict.state;
+
+    switch (result) {
+    case ZoneResult::kPassed:
+        return tenth_of(state.is_counted ? state.used - cost : state.used,
+                        verdict.max);
+    case ZoneResult::kRejected:
+    case ZoneResult::kBanned:
+    case ZoneResult::kRejectedDryRun:
+        return kFoundRefused;
+    default:
+        return kFoundNothing;
+    }
 }
 
 }  // namespace sl

@@ -16,12 +16,17 @@ enum class Outcome {
     kFailedOpen,
     kFailedClosed,
     kRejected,
+    kBanned,
 };
 
 Outcome outweighing(Outcome a, Outcome b) noexcept;
 
 /* The request does not pass. */
 bool is_refusal(Outcome outcome) noexcept;
+
+/* One of its limits refuses it, and it is known how long: it is over the limit,
+ * or its client is banned. */
+bool is_rejection(Outcome outcome) noexcept;
 
 /* What one limit alone leads to; kNone as long as there is no answer. */
 Outcome outcome_of(const Verdict &verdict) noexcept;
@@ -32,5 +37,12 @@ Outcome outcome_of(const Verdict &verdict) noexcept;
  */
 ZoneResult result_of(const Verdict &verdict, bool has_failed,
                      Outcome outcome) noexcept;
+
+/*
+ * Which counter of ZoneMetrics::found_used such a result adds to, if the
+ * request has this cost: that of what was used before it came.
+ */
+size_t found_by(const Verdict &verdict, int64_t cost,
+                ZoneResult result) noexcept;
 
 }  // namespace sl

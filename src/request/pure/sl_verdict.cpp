@@ -63,6 +63,10 @@ bool is_near_limit(const Verdict &v) noexcept
 
 int64_t remaining(const Verdict &v) noexcept
 {
+    if (v.known && v.state.is_banned) {
+        return 0;
+    }
+
     if (!v.known || (v.state.used == kUnknownUse && v.max > 0)) {
         return -1;
     }

@@ -34,7 +34,8 @@ bool outweighs(const Verdict &a, const Verdict &b) noexcept;
 /* 80 % or more of the limit is used. */
 bool is_near_limit(const Verdict &v) noexcept;
 
-/* What is left of max: never negative where it is known, else -1. */
+/* What is left of max: never negative where it is known, else -1. To a client
+ * that is banned nothing is, whatever it has used. */
 int64_t remaining(const Verdict &v) noexcept;
 
 /* The state as if this request, which has that cost, had not been counted. */

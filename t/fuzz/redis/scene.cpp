@@ -159,6 +159,108 @@ void Question::check_patience() const
     check(!is_waiting() || ngx_current_msec - asked_at_ < kTimeout);
 }
 
+/* ---- operators ---- */
+
+void Operator::intervene(sl::Store &store, const Ledger &ledger, unsigned shape)
+{
+    constexpr sl::Act kActs[] = {sl::Act::kLook, sl::Act::kForget,
+                                 sl::Act::kBan, sl::Act::kOverride};
+
+    std::string key = "client" + std::to_string(shape >> 6);
+    sl::Intervention intervention;
+    sl::LimitQuery client{};
+
+    client.zone = "zone";
+    client.key = key;
+    client.window_us = 1000000;
+    client.buckets = shape & 4 ? 10 : 0;
+    intervention.act = kActs[shape & 3];
+    intervention.for_us = number_;
+    intervention.max = 7;
+
+    ledger_ = &ledger;
+    has_one_step_ = true;
+    began(store.intervene(client, intervention, *this));
+}
+
+void Operator::list_rulings(sl::Store &store, const std::string &cursor)
+{
+    began(store.list_rulings("zone", cursor, *this));
+}
+
+/* It may have been told before it knows what it waits for. */
+void Operator::began(sl::PendingQuestion *pending)
+{
+    check(is_told_ == (pending == nullptr));
+
+    pending_ = pending;
+    asked_at_ = ngx_current_msec;
+}
+
+void Operator::ended(bool is_known, std::string_view reason)
+{
+    check(!std::exchange(is_told_, true));
+    check(is_known || (!has_password(reason) && is_one_line(reason)));
+
+    pending_ = nullptr;
+}
+
+void Operator::receive(const sl::ClientAnswer &answer) noexcept
+{
+    ended(answer.known, answer.reason);
+
+    if (!answer.known) {
+        return;
+    }
+
+    const sl::Standing &standing = answer.standing;
+
+    check(!answer.server.empty());
+    check(answer.stored_as.substr(0, 16) == "rate_limit:zone:");
+    check(standing.used >= 0 && standing.wait_us >= 0);
+    check(standing.ban_left_us >= 0 && standing.max_left_us >= 0);
+    check(standing.shown <= sl::Standing::kMostShown);
+    check(!ledger_->is_honest() || standing.used == number_);
+
+    for (size_t i = 0; i < standing.shown; i++) {
+        check(standing.requests[i].id_text().size() <= sl::kUuidSize);
+        check(standing.requests[i].ago_us >= 0);
+    }
+}
+
+void Operator::receive(const sl::RulingsAnswer &answer) noexcept
+{
+    std::set<std::string> keys;
+
+    ended(answer.known, answer.reason);
+    check(answer.known || (answer.count == 0 && answer.cursor.empty()));
+
+    for (size_t i = 0; i < answer.count; i++) {
+        const sl::RuledClient &client = answer.clients[i];
+
+        check(keys.emplace(client.key).second && !client.key.empty());
+        check(is_one_line(client.key));
+        check(client.ban_left_us > 0
+              || (client.max > 0 && client.max_left_us > 0));
+    }
+
+    cursor_ = answer.cursor;
+}
+
+void Operator::abandon()
+{
+    if (is_waiting()) {
+        std::exchange(pending_, nullptr)->abandon(false);
+        is_told_ = true;
+    }
+}
+
+void Operator::check_patience() const
+{
+    check(!is_waiting() || !has_one_step_
+          || ngx_current_msec - asked_at_ < kTimeout);
+}
+
 /* ---- the configuration ---- */
 
 sl::RedisSettings Scene::settings_for(unsigned settings)
@@ -227,6 +329,10 @@ Scene::~Scene()
         check(!question->is_waiting());
     }
 
+    for (const auto &each : operators_) {
+        check(!each->is_waiting());
+    }
+
     check_worker_is_done();
 
     for (Server &server : servers_) {
@@ -254,6 +360,32 @@ Question *Scene::question(unsigned which)
                               : questions_[which % questions_.size()].get();
 }
 
+Operator &Scene::add_operator()
+{
+    auto number = static_cast<unsigned>(operators_.size());
+
+    operators_.push_back(std::make_unique<Operator>(number));
+    ledger_.expect(operators_.back()->id());
+
+    return *operators_.back();
+}
+
+void Scene::intervene(unsigned shape)
+{
+    add_operator().intervene(store_, ledger_, shape);
+}
+
+void Scene::list_rulings(const std::string &cursor)
+{
+    add_operator().list_rulings(store_, cursor);
+}
+
+Operator *Scene::an_operator(unsigned which)
+{
+    return operators_.empty() ? nullptr
+                              : operators_[which % operators_.size()].get();
+}
+
 void Scene::meet_servers()
 {
     for (; met_ < wires().size(); met_++) {
@@ -275,6 +407,10 @@ void Scene::turn(size_t most_bytes, Pace pace)
 
     for (const auto &question : questions_) {
         question->check_patience();
+    }
+
+    for (const auto &each : operators_) {
+        each->check_patience();
     }
 }
 

@@ -52,6 +52,46 @@ class Question final : private sl::AnswerReceiver {
     int64_t counted_at_ = 0;
 };
 
+/* An operator who wants to know something, or to have it done. */
+class Operator final : private sl::OperatorReceiver {
+  public:
+    explicit Operator(unsigned number) : number_(number) {}
+
+    /* How the servers know an intervention, by the time that it is for. */
+    std::string id() const { return "o" + std::to_string(number_); }
+
+    /* `shape` says what is to be done, and about whom. */
+    void intervene(sl::Store &store, const Ledger &ledger, unsigned shape);
+    void list_rulings(sl::Store &store, const std::string &cursor);
+
+    /* If something is still to come: it is not wanted any more. */
+    void abandon();
+
+    bool is_waiting() const { return pending_ != nullptr; }
+
+    /* What the last list ended with. */
+    const std::string &cursor() const { return cursor_; }
+
+    void check_patience() const;
+
+  private:
+    void receive(const sl::ClientAnswer &answer) noexcept override;
+    void receive(const sl::RulingsAnswer &answer) noexcept override;
+
+    void began(sl::PendingQuestion *pending);
+    void ended(bool is_known, std::string_view reason);
+
+    unsigned number_;
+    const Ledger *ledger_ = nullptr;
+    sl::PendingQuestion *pending_ = nullptr;
+    ngx_msec_t asked_at_ = 0;
+    bool is_told_ = false;
+
+    /* Each step of a list has a time of its own. */
+    bool has_one_step_ = false;
+    std::string cursor_;
+};
+
 class Scene {
   public:
     /* `settings` says what the configuration is like. */
@@ -64,6 +104,12 @@ class Scene {
     Scene &operator=(const Scene &) = delete;
 
     void ask(unsigned shape);
+
+    void intervene(unsigned shape);
+    void list_rulings(const std::string &cursor);
+
+    /* As question() does. */
+    Operator *an_operator(unsigned which);
 
     /* The first of those that were asked, the second …, and again from the
      * first; nullptr: there are none. */
@@ -84,6 +130,7 @@ class Scene {
   private:
     static sl::RedisSettings settings_for(unsigned settings);
 
+    Operator &add_operator();
     void meet_servers();
     void check_memory() const;
 
@@ -96,6 +143,7 @@ class Scene {
     size_t met_ = 0;
     std::list<Server> servers_;
     std::vector<std::unique_ptr<Question>> questions_;
+    std::vector<std::unique_ptr<Operator>> operators_;
 };
 
 }  // namespace fuzz

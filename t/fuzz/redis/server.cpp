@@ -151,6 +151,21 @@ const Error kErrors[] = {
 
 ScriptCall::ScriptCall(const Words &command)
 {
+    if (command[0] == "EVAL" && command[2] == "2") {
+        check(command.size() == 10);
+        check(sl::cluster_slot(command[3]) == sl::cluster_slot(command[4]));
+
+        kind = Kind::kIntervenes;
+        ids = {"o" + command[8]};
+        return;
+    }
+
+    if (command[0] == "EVAL") {
+        check(command.size() == 4 && command[2] == "1");
+        kind = Kind::kLooksUp;
+        return;
+    }
+
     if (command[0] != "EVALSHA") {
         return;
     }
@@ -202,6 +217,7 @@ Words fates_of(const ScriptCall &call)
 {
     switch (call.kind) {
     case ScriptCall::Kind::kAsks:
+    case ScriptCall::Kind::kIntervenes:
         return call.ids;
     case ScriptCall::Kind::kTakesBack:
         return call.has_buckets ? Words{call.ids[0] + "-"} : Words{};
@@ -298,6 +314,71 @@ Words Server::take_command()
 
 /* ---- what it says ---- */
 
+namespace {
+
+/* What was ruled: there are such that have ended, and what is none. */
+const char *const kRulings[] = {
+    "*2\r\n$4\r\n1000\r\n$6\r\n5000:0\r\n",
+    "*2\r\n$4\r\n1000\r\n$8\r\n5000:0:0\r\n",
+    "*2\r\n$4\r\n1000\r\n$11\r\n5000:7:2000\r\n",
+    "*2\r\n$4\r\n1000\r\n$10\r\n500:7:2000\r\n",
+    "*2\r\n$4\r\n1000\r\n$9\r\n500:7:200\r\n",
+    "*2\r\n$4\r\n1000\r\n$-1\r\n",
+    "*2\r\n$4\r\n1000\r\n-WRONGTYPE it is another thing\r\n",
+    "*2\r\n$4\r\n1000\r\n-NOPERM it is not yours\r\n",
+};
+
+/* Where a client stands. What is used tells whose answer it is. */
+std::string standing(const std::string &id, unsigned how)
+{
+    constexpr size_t kShown[] = {0, 1, 5, 100};
+
+    size_t shown = kShown[how & 3];
+    std::string text = "*" + std::to_string(6 + 4 * shown) + "\r\n"
+                       + number(std::stol(id.substr(1))) + number(1000);
+
+    text += number(how & 4 ? 3000 : 0);
+    text += number(how & 8 ? 7 : 0) + number(how & 8 ? 2000 : 0);
+    text += number(static_cast<int64_t>(shown) + (how & 16 ? 1 : 0));
+
+    for (size_t i = 0; i < shown; i++) {
+        text += number(static_cast<int64_t>(i)) + number(1)
+                + number(how >> 5 & 1) + bulk(how & 64 ? "" : "an-id");
+    }
+
+    return text;
+}
+
+}  // namespace
+
+/* Two bits of `how` say how many it finds, and two how much is left. */
+std::string Server::answer_of_scan(const Words &command, unsigned how) const
+{
+    constexpr size_t kFound[] = {1, 0, 3, 120};
+
+    check(command.size() == 6 && command[3] == "rate_limit:zone!:*");
+
+    size_t found = kFound[how & 3];
+    unsigned long next = std::stoul(command[1]) + 1;
+    std::string names;
+
+    if (next % 4 > (how >> 2 & 3)) {
+        next = 0;
+    }
+
+    /* some it has said before, and others are none of the module's */
+    for (size_t i = 0; i < found; i++) {
+        std::string client = "client" + std::to_string(i % 110);
+        std::string tag =
+            ledger_.is_cluster() ? client : "rate_limit:zone:" + client;
+
+        names += bulk("rate_limit:zone!:{" + tag + (i % 7 == 6 ? "" : "}"));
+    }
+
+    return "*2\r\n" + bulk(std::to_string(next)) + "*" + std::to_string(found)
+           + "\r\n" + names;
+}
+
 void Server::reply_well(unsigned how)
 {
     if (!is_asked()) {
@@ -308,8 +389,15 @@ void Server::reply_well(unsigned how)
     const std::string &name = command[0];
     ScriptCall call(command);
 
-    if (call.kind != ScriptCall::Kind::kNone) {
+    if (call.kind == ScriptCall::Kind::kIntervenes) {
+        output_ += standing(call.ids[0], how);
+        ledger_.replied(command, Outcome::kFinal);
+    } else if (call.kind == ScriptCall::Kind::kLooksUp) {
+        output_ += kRulings[how % std::size(kRulings)];
+    } else if (call.kind != ScriptCall::Kind::kNone) {
         output_ += answer_of_script(call, how);
+    } else if (name == "SCAN") {
+        output_ += answer_of_scan(command, how);
     } else if (name == "AUTH" || name == "SELECT" || name == "ASKING") {
         output_ += "+OK\r\n";
     } else if (name == "SCRIPT") {
@@ -389,7 +477,7 @@ void Server::reply_with_error(unsigned which)
 void Server::reply_with_text(const std::string &text)
 {
     if (is_asked()) {
-        if (take_command()[0] == "EVALSHA") {
+        if (take_command()[0].substr(0, 4) == "EVAL") {
             ledger_.lose_honesty();
         }
 

@@ -47,6 +47,7 @@ class Ledger {
 
     void lose_honesty() { is_honest_ = false; }
     bool is_honest() const { return is_honest_; }
+    bool is_cluster() const { return is_cluster_; }
 
   private:
     struct Fate {
@@ -60,11 +61,18 @@ class Ledger {
     std::map<std::string, Fate> fates_;
 };
 
-/* A command that calls the script. */
+/* A command that calls one of the scripts. */
 struct ScriptCall {
     explicit ScriptCall(const Words &command);
 
-    enum class Kind { kNone, kProbe, kAsks, kTakesBack };
+    enum class Kind {
+        kNone,
+        kProbe,
+        kAsks,
+        kTakesBack,
+        kIntervenes, /* about one client, for an operator */
+        kLooksUp,    /* what was ruled */
+    };
 
     Kind kind = Kind::kNone;
     bool is_short = false;
@@ -114,6 +122,7 @@ class Server {
   private:
     Words take_command();
     std::string answer_of_script(const ScriptCall &call, unsigned how);
+    std::string answer_of_scan(const Words &command, unsigned how) const;
 
     std::shared_ptr<Wire> wire_;
     Ledger &ledger_;

@@ -36,7 +36,7 @@ struct Shared {
 
 ZoneEvent event(ZoneResult result, std::string_view key)
 {
-    return ZoneEvent{result, false, false, false, key};
+    return ZoneEvent{result, sl::kFoundNothing, false, false, false, key};
 }
 
 uint64_t count(const ZoneMetrics &zone, ZoneResult result)
@@ -89,10 +89,31 @@ void every_result_has_its_counter(void **)
     assert_int_equal(tally.passed,
                      count(zone, ZoneResult::kPassed)
                          + count(zone, ZoneResult::kRejectedDryRun));
-    assert_int_equal(tally.rejected, count(zone, ZoneResult::kRejected));
+    assert_int_equal(tally.rejected, count(zone, ZoneResult::kRejected)
+                                         + count(zone, ZoneResult::kBanned));
     assert_int_equal(tally.failed,
                      count(zone, ZoneResult::kFailedOpen)
                          + count(zone, ZoneResult::kFailedClosed));
+}
+
+void what_requests_find_used_is_counted_one_by_one(void **)
+{
+    Shared shared(1, 1);
+    ZoneMetrics &zone = *shared.metrics->zone("a");
+    Persistent persistent;
+    ZoneEvent found = event(ZoneResult::kPassed, "key");
+
+    for (found.found = 0; found.found <= sl::kFoundNothing; found.found++) {
+        for (size_t n = 0; n <= found.found; n++) {
+            zone.record(found, 77, kNow, kWindow, &persistent);
+        }
+    }
+
+    for (size_t i = 0; i < sl::kFoundUsed; i++) {
+        assert_int_equal(zone.found_used[i].load(), i + 1);
+    }
+
+    assert_int_equal(zone.near_limit.load(), 0);
 }
 
 void exempt_requests_are_nobodys(void **)
@@ -125,6 +146,38 @@ void only_who_is_refused_is_in_that_list(void **)
     assert_int_equal(clients.count, 2);
     assert_int_equal(rejected.count, 1);
     assert_text_equal(rejected.clients[0].text(), "bad");
+}
+
+void who_is_banned_is_in_that_list_too(void **)
+{
+    Shared shared(1, 1);
+    ZoneMetrics &zone = *shared.metrics->zone("a");
+    Persistent persistent;
+    ZoneMetrics::Top clients;
+    ZoneMetrics::Top rejected;
+
+    zone.record(event(ZoneResult::kBanned, "banned"), 1, kNow, kWindow,
+                &persistent);
+    zone.read_top(kNow, kWindow, &clients, &rejected);
+
+    assert_int_equal(rejected.count, 1);
+    assert_text_equal(rejected.clients[0].text(), "banned");
+    assert_int_equal(zone.minutes.clients_at(kNow / 1000).rejected, 1);
+}
+
+/* Who is banned need not be over its limit. */
+void a_ban_is_no_persistence(void **)
+{
+    Shared shared(1, 1);
+    ZoneMetrics &zone = *shared.metrics->zone("a");
+
+    for (int window = 0; window < 13; window++) {
+        Persistent persistent;
+
+        zone.record(event(ZoneResult::kBanned, "banned"), 1,
+                    kNow + window * kWindow, kWindow, &persistent);
+        assert_int_equal(persistent.windows, 0);
+    }
 }
 
 /* Of one client the log hears after 3, 6, 12... windows, and of all of them at
@@ -357,8 +410,11 @@ int main()
         cmocka_unit_test(places_go_by_name),
         cmocka_unit_test(a_zone_takes_what_the_documentation_says),
         cmocka_unit_test(every_result_has_its_counter),
+        cmocka_unit_test(what_requests_find_used_is_counted_one_by_one),
         cmocka_unit_test(exempt_requests_are_nobodys),
         cmocka_unit_test(only_who_is_refused_is_in_that_list),
+        cmocka_unit_test(who_is_banned_is_in_that_list_too),
+        cmocka_unit_test(a_ban_is_no_persistence),
         cmocka_unit_test(persistent_clients_are_reported),
         cmocka_unit_test(durations_find_their_bucket),
         cmocka_unit_test(workers_come_and_go),

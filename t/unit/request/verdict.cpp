@@ -34,6 +34,16 @@ Verdict in_dry_run(Verdict v)
     return v;
 }
 
+/* A limit that would have room for a client that is banned. */
+Verdict banning(int64_t wait_us, int64_t used = 1, int64_t max = 10)
+{
+    Verdict v{max, false, true, {false, false, used, wait_us}};
+
+    v.state.is_banned = true;
+
+    return v;
+}
+
 /* The same limit, had there been no answer. */
 Verdict unanswered(Verdict v)
 {
@@ -56,6 +66,15 @@ void a_limit_without_room_refuses(void **)
     assert_true(sl::is_refusal(refusing(1)));
     assert_true(sl::is_refusal(refusing(kNoWait)));
     assert_false(sl::is_dry_refusal(refusing(1)));
+}
+
+void a_ban_refuses_as_a_limit_without_room_does(void **)
+{
+    assert_true(sl::is_refusal(banning(1)));
+    assert_false(sl::is_dry_refusal(banning(1)));
+    assert_true(sl::is_dry_refusal(in_dry_run(banning(1))));
+    assert_false(sl::is_refusal(in_dry_run(banning(1))));
+    assert_false(sl::is_refusal(unanswered(banning(1))));
 }
 
 void in_a_dry_run_a_limit_without_room_only_would(void **)
@@ -123,6 +142,16 @@ void no_end_of_the_wait_is_the_longest_one(void **)
     assert_outweighs(refusing(kNoWait), refusing(INT64_MAX));
     assert_outweighs(in_dry_run(refusing(kNoWait)), in_dry_run(refusing(1)));
     assert_equal_weight(refusing(kNoWait), refusing(kNoWait));
+}
+
+void of_a_ban_and_a_full_limit_the_longer_wait_is_shown(void **)
+{
+    assert_outweighs(banning(6), refusing(5));
+    assert_outweighs(refusing(6), banning(5));
+    assert_outweighs(refusing(kNoWait), banning(5));
+    assert_equal_weight(refusing(5), banning(5));
+    assert_outweighs(banning(1), in_dry_run(refusing(5)));
+    assert_outweighs(refusing(1), in_dry_run(banning(5)));
 }
 
 void what_remains_means_nothing_if_refused(void **)
@@ -326,6 +355,15 @@ void nothing_remains_at_and_beyond_the_maximum(void **)
     assert_int_equal(remaining(INT64_MAX, INT64_MAX), 0);
 }
 
+void to_a_banned_client_nothing_remains(void **)
+{
+    assert_int_equal(sl::remaining(banning(1, 0)), 0);
+    assert_int_equal(sl::remaining(banning(1, 3)), 0);
+    assert_int_equal(sl::remaining(banning(kNoWait, kUnknownUse)), 0);
+    assert_int_equal(sl::remaining(in_dry_run(banning(1, 3))), 0);
+    assert_int_equal(sl::remaining(unanswered(banning(1, 3))), -1);
+}
+
 void without_an_answer_it_is_not_known_what_remains(void **)
 {
     assert_int_equal(sl::remaining(unanswered(admitting(3))), -1);
@@ -408,6 +446,7 @@ int main()
     const CMUnitTest tests[] = {
         cmocka_unit_test(a_limit_with_room_refuses_nobody),
         cmocka_unit_test(a_limit_without_room_refuses),
+        cmocka_unit_test(a_ban_refuses_as_a_limit_without_room_does),
         cmocka_unit_test(in_a_dry_run_a_limit_without_room_only_would),
         cmocka_unit_test(a_limit_without_an_answer_refuses_nobody),
         cmocka_unit_test(what_refuses_outweighs_all_else),
@@ -415,6 +454,7 @@ int main()
         cmocka_unit_test(what_admits_outweighs_what_is_not_known),
         cmocka_unit_test(the_longest_wait_outweighs_if_refused),
         cmocka_unit_test(no_end_of_the_wait_is_the_longest_one),
+        cmocka_unit_test(of_a_ban_and_a_full_limit_the_longer_wait_is_shown),
         cmocka_unit_test(what_remains_means_nothing_if_refused),
         cmocka_unit_test(the_least_remaining_outweighs_if_admitted),
         cmocka_unit_test(the_wait_means_nothing_if_admitted),
@@ -432,6 +472,7 @@ int main()
         cmocka_unit_test(without_an_answer_nobody_is_near_a_limit),
         cmocka_unit_test(what_is_not_used_remains),
         cmocka_unit_test(nothing_remains_at_and_beyond_the_maximum),
+        cmocka_unit_test(to_a_banned_client_nothing_remains),
         cmocka_unit_test(without_an_answer_it_is_not_known_what_remains),
         cmocka_unit_test(if_nobody_was_asked_it_is_not_known_what_remains),
         cmocka_unit_test(of_nothing_nothing_remains_without_asking),
