@@ -126,7 +126,7 @@ function addDuration(form) {
 
 function addMax(form, { max, used }) {
     add(add(form, 'label', { text: 'Max ' }), 'input', {
-        type: 'number', name: 'max', min: 1, max: 2147483647, step: 1, required: '', inputmode: 'numeric',
+        type: 'number', name: 'max', min: 1, max: 1e15, step: 1, required: '', inputmode: 'numeric',
         value: hasNumber(max) ? Math.max(1, 2 * max) : Math.max(1, 2 * used),
     });
 }

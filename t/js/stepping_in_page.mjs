@@ -17,7 +17,7 @@ function readPage() {
             .map((row) => Object.fromEntries([...row.cells].map((cell, at) => [titles[at], cell.textContent])));
     };
     const nameOf = (node) => node.getAttribute('aria-label') || node.id || node.textContent || node.tagName;
-    const dialog = document.querySelector('dialog');
+    const dialog = document.querySelector('dialog[open]');
     const isLookedAt = isVisible(byId('standing'));
 
     return {
