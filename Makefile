@@ -151,7 +151,7 @@ $(TEST_MODULE): t/modules/ngx_http_test_module.c scripts/build-test-module $(BUI
 .SECONDARY:
 
 # The first two read our headers as clients do, for t/header_parsers.t; the others
-# speak gRPC, for t/grpc.t, and drive a browser, for t/metrics_page.t.
+# speak gRPC, for t/grpc.t, and drive a browser, for t/metrics_page.t and t/stepping_in_page.t.
 NPM_PACKAGES := ratelimit-header-parser@0.1.0 structured-headers@2.1.0 @grpc/grpc-js@1.14.7 playwright-core@1.61.1
 
 export SLIDING_LIMIT_NPM_DIR := $(abspath $(BUILD))/npm

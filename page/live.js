@@ -1,4 +1,5 @@
-// The live page: asks its own URL for JSON every two seconds and shows it.
+// The live page: asks its own URL for JSON every two seconds and shows it. start.js sets
+// it going; client.js and changes.js are about a single client.
 //
 // Names and keys come from clients, so text is only ever set as text. What has not
 // changed is not touched: focus, selection and scroll positions stay as they are.
@@ -612,7 +613,10 @@ function showTop(id, clients, countTitle, ifEmpty) {
     showTable(table, [
         {
             title: 'Client',
-            fill: (cell, client) => setKey(cell.firstChild || add(cell, 'span', { class: 'key' }), client.key),
+            fill: (cell, client, row) => {
+                setKey(cell.firstChild || add(cell, 'span', { class: 'key' }), client.key);
+                markIfSought(row, client.key);
+            },
         },
         {
             title: countTitle,
@@ -625,6 +629,7 @@ function showTop(id, clients, countTitle, ifEmpty) {
         },
         { title: 'First', number: true, fill: (cell, client) => fillMoment(cell, client.first) },
         { title: 'Last', number: true, fill: (cell, client) => fillMoment(cell, client.last) },
+        ...lookColumn(),
     ], clients, (client) => client.key);
 }
 
@@ -815,15 +820,19 @@ function showMemory({ used, free, clients, evictions, recoveries }) {
 
 // ---- all of it
 
-function showZoneNames() {
-    const select = byId('zone');
-    const names = data.zones.map((zone) => zone.name);
-
+function offerZones(select, names) {
     if (select.names !== names.join('\n')) {
         select.names = names.join('\n');
         select.replaceChildren();
         names.forEach((name) => add(select, 'option', { value: name, text: name }));
     }
+}
+
+function showZoneNames() {
+    const select = byId('zone');
+    const names = data.zones.map((zone) => zone.name);
+
+    offerZones(select, names);
     if (!names.includes(chosenZone) && names.length > 0) {
         chosenZone = highest(data.zones, ({ requests }) => requests.passed + requests.rejected + requests.banned).name;
     }
@@ -836,8 +845,10 @@ function show() {
     showZoneNames();
     byId('content').hidden = false;
     byId('one-zone').hidden = data.zones.length === 0;
+    byId('one-client').hidden = data.zones.length === 0;
     showHealth();
     if (data.zones.length > 0) {
+        showSearch();
         showZone(currentZone());
     }
     showZones();
@@ -850,7 +861,7 @@ function choose({ zone = chosenZone, range = chosenRange }) {
     chosenZone = zone;
     chosenRange = range;
     cursorTime = null;
-    history.replaceState(null, '', `#${new URLSearchParams({ zone, range })}`);
+    history.replaceState(null, '', `#${new URLSearchParams({ zone, range, ...clientOfAddress() })}`);
     show();
 }
 
@@ -899,42 +910,9 @@ async function poll() {
     }
     if (!document.hidden) {
         timer = setTimeout(poll, POLL_EVERY_MS);
+        refreshStanding();
     }
     if (outage.hidden) {
         show();
     }
 }
-
-byId('zone').addEventListener('change', (event) => choose({ zone: event.target.value }));
-byId('range').addEventListener('change', (event) => choose({ range: event.target.value }));
-byId('charts').addEventListener('keydown', pointWithKeys);
-byId('charts').addEventListener('blur', () => pointAt(-1));
-for (const type of ['pointermove', 'pointerdown']) {
-    byId('charts').addEventListener(type, (event) => {
-        pointAt(event.target.closest('svg') ? charts[0].barAt(event.clientX) : -1);
-    });
-}
-byId('charts').addEventListener('pointerleave', (event) => {
-    if (event.pointerType === 'mouse') {
-        pointAt(-1);
-    }
-});
-new ResizeObserver(drawCharts).observe(byId('charts'));
-
-addEventListener('hashchange', () => {
-    readAddress();
-    if (data) {
-        show();
-    }
-});
-document.addEventListener('visibilitychange', () => {
-    if (document.hidden) {
-        clearTimeout(timer);
-        asking.abort();
-    } else {
-        poll();
-    }
-});
-
-readAddress();
-poll();

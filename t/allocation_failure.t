@@ -11,7 +11,7 @@ use IO::Socket::INET ();
 use List::Util qw(max);
 use SlidingLimit::Allocations qw(watch_allocations);
 use SlidingLimit::FakeRedis qw(start_fake_cluster start_fake_redis);
-use SlidingLimit::Servers qw(free_port get start_nginx start_redis wait_until);
+use SlidingLimit::Servers qw(free_port get request start_nginx start_redis wait_until);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -134,6 +134,15 @@ kind 'asked', limits => 'sliding_limit zone=asked max=5 window=600s key=ASK$arg_
 
 for my $format (qw(html json prometheus)) {
     kind "metrics-$format", limits => '', also => 'sliding_limit_metrics keys=plain;', ask => sub { http("$_[0]&format=$format") }, without => 500, outcome => '';
+}
+
+# what operators look at, and what they change: done, or not, or not known
+for my $store (qw(memory logged)) {
+    my $zone = $store eq 'memory' ? 'after' : 'logged';
+    kind "client-$store", limits => '', also => 'sliding_limit_metrics admin;', ask => sub { http("$_[0]&zone=$zone&key=a") }, without => [500, 503], outcome => '';
+    kind "overrides-$store", limits => '', also => 'sliding_limit_metrics;', ask => sub { http("$_[0]&zone=$zone&overrides") }, without => [500, 503], outcome => '';
+    kind "ban-$store", limits => '', also => 'sliding_limit_metrics admin;', without => [500, 503], outcome => '',
+        ask => sub { told(request(port(), "PUT $_[0]&zone=$zone&key=banned HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n" . '{"ban":"15m"}', $PATIENCE)) };
 }
 
 # ---- asking
@@ -305,7 +314,8 @@ sub step {
     my $seen = $allocations->stop;
     return if $seen->{refused} == 0;
 
-    my %allowed = map { $_ => 1 } $kind->{answer}, $kind->{without} // $kind->{answer}, $seen->{whose} eq 'ours' && $n == $last ? () : (0, 500);
+    my $without = $kind->{without} // $kind->{answer};
+    my %allowed = map { $_ => 1 } $kind->{answer}, ref $without ? @$without : $without, $seen->{whose} eq 'ours' && $n == $last ? () : (0, 500);
 
     $walked++;
     push @problems, 'answers ' . join ' and ', @answers if grep { !$allowed{ (split)[0] } } @answers;

@@ -6,86 +6,13 @@ use utf8;
 use warnings;
 use lib 't/lib';
 
-use File::Spec ();
-use IPC::Open2 qw(open2);
 use JSON::PP ();
-use POSIX ();
-use SlidingLimit::Servers qw(get request start_nginx start_redis wait_until);
+use SlidingLimit::Browser qw(browser has_no_overflow is_quiet page_when start_browser);
+use SlidingLimit::Servers qw(get request start_nginx start_redis);
 use Sys::Hostname qw(hostname);
 use Test::More;
 
-# "make test" installs them and says where: there they must be
-my $packages = $ENV{SLIDING_LIMIT_NPM_DIR} // 'build/npm';
-my ($chromium) = grep { -x } map { "$_/chromium" } File::Spec->path;
-my @missing = (
-    -e "$packages/node_modules/playwright-core/package.json" ? () : "playwright-core in $packages",
-    $chromium ? () : 'chromium',
-);
-
-plan skip_all => 'told to do without a browser'
-    if defined $ENV{SLIDING_LIMIT_BROWSER} && $ENV{SLIDING_LIMIT_BROWSER} eq '';
-
-if (@missing) {
-    die "not installed: @missing\n" if defined $ENV{SLIDING_LIMIT_NPM_DIR};
-    plan skip_all => "not installed: @missing";
-}
-
-chomp($packages = `cd '$packages' && pwd`);
-
-# whatever hangs, this ends
-local $SIG{ALRM} = sub { die "took too long\n" };
-alarm 900;
-
-binmode $_, ':encoding(UTF-8)' for map { Test::More->builder->$_ } qw(output failure_output todo_output);
-
-my $json = JSON::PP->new->utf8->canonical;
-my $browser = open2(my $from_browser, my $to_browser, 'node', 't/js/metrics_page.mjs', $packages, $chromium);
-local $SIG{PIPE} = 'IGNORE';
-
-# it ends by itself when there is nothing more to do
-END {
-    local $?;
-    close $to_browser if $to_browser;
-    for my $signal ($browser ? qw(TERM KILL) : ()) {
-        last if eval { wait_until { waitpid($browser, POSIX::WNOHANG()) } 10; 1 };
-        kill $signal, $browser;
-    }
-}
-
-# Has the browser do something; see t/js/metrics_page.mjs.
-sub browser {
-    my ($do, %with) = @_;
-
-    syswrite $to_browser, $json->encode({ do => $do, %with }) . "\n";
-    my $line = <$from_browser> // die "the browser has gone\n";
-    my $answer = $json->decode($line);
-    die "$do: $answer->{failed}\n" if ref $answer eq 'HASH' && exists $answer->{failed};
-    return $answer;
-}
-
-# What the page shows as soon as this holds; it looks for news every two seconds.
-sub page_when(&$) {
-    my ($condition, $what) = @_;
-    my $page;
-
-    my $came = eval { wait_until { local $_ = $page = browser('read'); $condition->() } 20, $what; 1 };
-    ok $came, $what or diag $@, explain $page;
-    return $page;
-}
-
-sub is_quiet {
-    my ($url) = @_;
-    my $events = browser('events');
-
-    is_deeply $events->{complaints}, [], 'the browser has nothing to complain of';
-    my %other = map { $_ => 1 } grep { $_ ne $url && $_ ne "$url?format=json" } @{ $events->{requested} };
-    is_deeply [sort keys %other], [], 'and asked for nothing but the page and its numbers';
-}
-
-sub has_no_overflow {
-    my ($page) = @_;
-    cmp_ok $page->{width}{content}, '<=', $page->{width}{window}, 'nothing is wider than the window';
-}
+start_browser('t/js/metrics_page.mjs');
 
 sub zone_of {
     my ($page, $name) = @_;

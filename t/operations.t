@@ -76,6 +76,44 @@ subtest 'a customer is limited at night' => sub {
     is $redis->cli('ZCARD', $name), 2, 'has the name that is said';
 };
 
+# A JSON answer up to its list of requests, without what differs from one time to another.
+sub standing_of {
+    my ($answer) = @_;
+    return $answer =~ s/"requests":.*//sr =~ s/"(now|reset)":[\d.]+/"$1":N/gr =~ s/127\.0\.0\.1:\d+/SERVER/r
+        =~ s/#[0-9a-f]{8}"/#NUMBER"/r;
+}
+
+subtest 'a customer is on the phone' => sub {
+    my $heading = 'A customer is on the phone';
+    my $redis = start_redis();
+    my ($example) = blocks(section($OPERATIONS, $heading), 'nginx');
+    my $nginx = start_example($example, application => $application->port, redis => $redis->port);
+    my $to_nginx = sub { $_[0] =~ s/:8080/':' . $nginx->port/er =~ s{/var/log/nginx}{$nginx->dir . '/logs'}er };
+    my $run = sub { my $command = $to_nginx->(@_); return scalar `$command` };
+
+    is answers($nginx, 103, 'GET /api/orders', headers => ['X-API-Key: acme']), '200:100 429:3', 'they are at their limit';
+
+    my ($find, $found) = commands($OPERATIONS, $heading, 'grep');
+    my $line = '';
+    wait_until { ($line = $run->($find)) ne '' } 5, 'the log';
+    my ($said, $is) = map { s/^\S+ \S+ /TIME ADDRESS /r } $found, $line;
+    is $is, $said, $find;
+
+    my ($look, $looks, $forget, undef, $give, undef, $check, $checked) = commands($OPERATIONS, $heading, 'curl');
+    is standing_of($run->($look)), standing_of($looks), $look;
+    is $run->($check), "429\n", 'they are refused';
+    my $forgotten = $run->($forget);
+    like $forgotten, qr/"used":0,"remaining":100,/, $forget;
+    is $run->($check), $checked, 'and let in';
+    is answers($nginx, 100, 'GET /api/orders', headers => ['X-API-Key: acme']), '200:99 429:1', 'with all of their limit';
+
+    like $run->($give), qr/"used":100,"remaining":900,.*"override":\{"max":1000,/, $give;
+    is $run->($check), $checked, 'now they have more';
+    is answers($nginx, 100, 'GET /api/orders', headers => ['X-API-Key: acme']), '200:100', 'much more';
+    is answers($nginx, 1, 'GET /limits', from => '127.0.0.2'), '403:1', 'the page is not for everybody';
+    is $nginx->bad_lines, '';
+};
+
 subtest 'the kill switch' => sub {
     my $redis = start_redis();
     my ($switch) = blocks(section($OPERATIONS, 'The kill switch'), 'nginx');

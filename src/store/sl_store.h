@@ -71,8 +71,8 @@ class AnswerReceiver {
 
 /* What a store says about one client. */
 struct ClientAnswer {
-    /* Whether it did as it was told. If not, nothing has changed, and `error`
-     * and perhaps `reason`, in its own words, say why. */
+    /* Whether it did as it was told. If not, `error` and perhaps `reason`, in
+     * its own words, say why: it has not, or nobody knows whether it has. */
     bool known;
     StoreError error;
     std::string_view reason;

@@ -124,7 +124,7 @@ std::string_view without_quotes(std::string_view value)
     return is_string(value) ? value.substr(1, value.size() - 2) : value;
 }
 
-bool refuse(Complaint *complaint, Complaint why)
+bool refuse(Complaint *complaint, const Complaint &why)
 {
     *complaint = why;
 

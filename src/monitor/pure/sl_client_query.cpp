@@ -68,7 +68,7 @@ bool decode(std::string_view text, char **to, std::string_view *decoded)
     return true;
 }
 
-bool refuse(Complaint *complaint, Complaint why)
+bool refuse(Complaint *complaint, const Complaint &why)
 {
     *complaint = why;
 
