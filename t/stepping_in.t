@@ -627,6 +627,22 @@ subtest 'a Redis that is silent' => sub {
     still_fine();
 };
 
+subtest 'not too many lists at a time' => sub {
+    client('redis', 'warm');
+    $redis->pause;
+    my @waiting = map { begin_request($nginx->port, message('GET', '/look?zone=redis&overrides')) } 1 .. 8;
+    sleep 0.3;
+    like complaint('GET', '/look?zone=redis&overrides'), qr/^503 the store "default" gave no answer, overload: too many of such lists are being made$/;
+    close shift @waiting;
+    sleep 0.1;
+    push @waiting, begin_request($nginx->port, message('GET', '/look?zone=redis&overrides'));
+    sleep 0.1;
+    $redis->resume;
+    like do { local $/; scalar readline $_ }, qr/^HTTP\/1.1 200 /, 'those before it are made, and one in the place of one that nobody waits for' for @waiting;
+    is +(ask('GET', '/look?zone=redis&overrides'))[0], 200, 'and then there is room again';
+    still_fine();
+};
+
 subtest 'clients that go away while Redis is silent' => sub {
     client('redis', 'warm');
     for my $reset (0, 1) {

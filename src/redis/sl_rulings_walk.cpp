@@ -13,6 +13,10 @@ namespace {
 constexpr size_t kMostSteps = 1000;
 constexpr size_t kEnough = 100;
 
+/* So many are under way at a time, so that whoever may look cannot keep a
+ * server busy: each goes through all keys that it has. */
+constexpr size_t kMostWalks = 8;
+
 /* A step looks at about so many keys. */
 constexpr int64_t kKeysPerStep = 1000;
 
@@ -191,10 +195,11 @@ PendingQuestion *RulingsWalks::start(const ErrandDesk &desk,
     bool is_place =
         from.parse(cursor)
         && (desk.settings().topology == Topology::kCluster || from.slot == 0);
+    bool are_many = size() >= kMostWalks;
 
-    auto *walk = is_place ? new (std::nothrow)
+    auto *walk = is_place && !are_many ? new (std::nothrow)
                          RulingsWalk(desk, zone, from, receiver, *this)
-                          : nullptr;
+                                       : nullptr;
 
     if (walk != nullptr) {
         return walk->go_on() ? walk : nullptr;
@@ -204,6 +209,9 @@ PendingQuestion *RulingsWalks::start(const ErrandDesk &desk,
         failure = ErrandFailure(StoreError::kScript, "\"");
         failure.add(OneLine(cursor, desk.settings()).text());
         failure.add("\" is not a cursor that such an answer has ended with");
+    } else if (are_many) {
+        failure = ErrandFailure(StoreError::kOverload,
+                                "too many of such lists are being made");
     }
 
     RulingsAnswer answer{};
@@ -213,6 +221,18 @@ PendingQuestion *RulingsWalks::start(const ErrandDesk &desk,
     receiver.receive(answer);
 
     return nullptr;
+}
+
+size_t RulingsWalks::size() const noexcept
+{
+    size_t count = 0;
+
+    for (const RulingsWalk *walk = first_; walk != nullptr;
+         walk = walk->next_walk_) {
+        count++;
+    }
+
+    return count;
 }
 
 void RulingsWalks::end() noexcept

@@ -41,6 +41,8 @@ class RulingsWalks {
   private:
     friend class RulingsWalk;
 
+    size_t size() const noexcept;
+
     RulingsWalk *first_;
 };
 
