@@ -2,7 +2,8 @@
 --
 -- KEYS[1]   the sorted set that counts a limit for this client: see sliding_window.lua
 -- KEYS[2]   where a ruling about the client is noted once more, so that all of them can be
---           found by their names; it is there for as long as the ruling holds
+--           found by their names; it is there for as long as the ruling holds.
+--           Not needed to look
 -- ARGV[1]   'look'    changes nothing
 --           'forget'  removes what was counted, and a ban
 --           'ban'     bans the client, or lifts a ban

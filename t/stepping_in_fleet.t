@@ -187,6 +187,15 @@ subtest 'a cluster' => sub {
     is listed($servers[0], 'api'), $key, 'and is listed';
     change($servers[0], 'DELETE', 'api', $key);
     is look($servers[1], 'api', $key)->{used}, 0, 'it can be reset there';
+
+    my ($half) = $cluster->keys_of($to, 1, 'half', 1);
+    status_of($servers[0], "/api?k=$half");
+    my $move = $cluster->begin_move(SlidingLimit::Cluster::slot($half), $to, $from);
+    is eval { look($servers[0], 'api', $half)->{used} } // $@, 1, 'a client can be looked at while its slot moves';
+    $cluster->move_key($move, SlidingLimit::Cluster::set_of('api', $half));
+    is eval { look($servers[0], 'api', $half)->{used} } // $@, 1, 'and once it has moved itself';
+    $cluster->end_move($move);
+    ok change($servers[0], 'PUT', 'api', $half, '{"ban":"15m"}')->{ban}, 'and be banned after that';
 };
 
 done_testing;

@@ -39,13 +39,20 @@ std::string_view write(const LimitQuery &client,
                        const Intervention &intervention, const RedisKey &key,
                        const IndexKey &index, char (&room)[kMaxCommand])
 {
-    CommandWriter command(room, 10);
+    /* while a slot moves, a command that names a key which is not there is not
+     * taken if it names others: who looks gets by with one */
+    bool is_look = intervention.act == Act::kLook;
+    CommandWriter command(room, is_look ? 9 : 10);
 
     command.add("EVAL");
     command.add(client_script_text());
-    command.add(2);
+    command.add(is_look ? 1 : 2);
     command.add(key.view());
-    command.add(index.view());
+
+    if (!is_look) {
+        command.add(index.view());
+    }
+
     command.add(word_for(intervention.act));
     command.add(client.window_us);
     command.add(static_cast<int64_t>(client.buckets));
