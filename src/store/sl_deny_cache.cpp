@@ -41,8 +41,7 @@ void DenyCache::remember(const LimitQuery &limit, const LimitState &state,
         return;
     }
 
-    memory_.refusal_marks().refused_until(limit.refusal_mark,
-                                          asked_us + state.wait_us);
+    memory_.refusal_marks().refused(limit, state, asked_us);
 
     uint64_t evictions;
 

@@ -1,6 +1,9 @@
 #include "store/pure/sl_refusal_marks.h"
 
+#include <algorithm>
+
 #include "base/pure/sl_siphash.h"
+#include "store/pure/sl_stamp.h"
 
 namespace sl {
 
@@ -28,6 +31,13 @@ void move_on(std::atomic<int64_t> *moment, int64_t us) noexcept
 void RefusalMarks::refused_until(size_t place, int64_t us) noexcept
 {
     move_on(&until_us_[place], us);
+}
+
+void RefusalMarks::refused(const LimitQuery &limit, const LimitState &state,
+                           int64_t asked_us) noexcept
+{
+    refused_until(limit.refusal_mark,
+                  asked_us + std::min(state.wait_us, longest_wait(limit)));
 }
 
 void RefusalMarks::forget_until(size_t place, int64_t us) noexcept

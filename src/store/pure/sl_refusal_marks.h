@@ -17,6 +17,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "store/pure/sl_limit_query.h"
+#include "store/pure/sl_limit_state.h"
+
 namespace sl {
 
 class RefusalMarks {
@@ -28,6 +31,15 @@ class RefusalMarks {
 
     /* A refusal is remembered until then, by a clock that processes share. */
     void refused_until(size_t place, int64_t us) noexcept;
+
+    /*
+     * This one, asked for at `asked_us`. A ban may last for days, and must not
+     * have all clients of the zone looked for in the meantime: where its client
+     * does not come for as long as any other refusal can last, it is not looked
+     * for, and the store is asked again.
+     */
+    void refused(const LimitQuery &limit, const LimitState &state,
+                 int64_t asked_us) noexcept;
 
     bool may_have_refused(size_t place, int64_t now_us) const noexcept
     {

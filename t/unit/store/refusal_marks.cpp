@@ -22,6 +22,35 @@ void the_longest_refusal_counts(void **)
     assert_false(marks.may_have_refused(0, 100));
 }
 
+sl::LimitQuery limit_at(size_t mark)
+{
+    sl::LimitQuery limit{"zone", "key", 1000, 1, 1, 0, false, false, false};
+
+    limit.refusal_mark = mark;
+
+    return limit;
+}
+
+void a_refusal_is_looked_for_until_it_ends(void **)
+{
+    RefusalMarks marks{};
+
+    marks.refused(limit_at(7), sl::LimitState{false, false, 1, 300}, 50);
+    assert_true(marks.may_have_refused(7, 349));
+    assert_false(marks.may_have_refused(7, 350));
+}
+
+void a_long_ban_is_looked_for_no_longer_than_a_window(void **)
+{
+    RefusalMarks marks{};
+    sl::LimitState banned{false, false, 1, 1000000};
+
+    banned.is_banned = true;
+    marks.refused(limit_at(7), banned, 50);
+    assert_true(marks.may_have_refused(7, 1049));
+    assert_false(marks.may_have_refused(7, 1050));
+}
+
 void other_marks_are_none_of_it(void **)
 {
     RefusalMarks marks{};
@@ -105,6 +134,8 @@ int main()
 {
     const CMUnitTest tests[] = {
         cmocka_unit_test(the_longest_refusal_counts),
+        cmocka_unit_test(a_refusal_is_looked_for_until_it_ends),
+        cmocka_unit_test(a_long_ban_is_looked_for_no_longer_than_a_window),
         cmocka_unit_test(other_marks_are_none_of_it),
         cmocka_unit_test(nothing_is_void_at_first),
         cmocka_unit_test(the_latest_change_counts),
