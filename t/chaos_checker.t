@@ -59,6 +59,7 @@ sub request {
 }
 
 sub refused { my ($send, %with) = @_; return request($send, http => 429, status => 'REJECTED', %with) }
+sub banned { my ($send, %with) = @_; return request($send, http => 429, status => 'BANNED', %with) }
 sub open_at { my ($send, %with) = @_; return request($send, status => 'FAILED_OPEN', store => 'none', %with) }
 
 # All of them are judged at once, when they are known.
@@ -147,6 +148,154 @@ is_bad "refused after nginx's clock was set back", { 'refused with room' => 1 },
 is_bad 'refused by the embedded store of another server', { 'refused with room' => 1 },
     limits(1, 0, 0, 3), request(1.5), map({ request($_ / 100, location => 'embedded', zone => 'embedded', store => 'memory') } 0 .. 2),
     refused(0.5, server => 1, location => 'embedded', zone => 'embedded', store => 'memory');
+
+# ---- bans
+
+# A change of an operator about the client "k": sent at `begin`, answered 1 ms later.
+sub change {
+    my ($begin, $act, %with) = @_;
+    my %told = $act =~ /^(?:ban|lift|forget)$/ ? (ban => $act eq 'ban' ? JSON::PP::true : JSON::PP::false, max => undef)
+        : (ban => JSON::PP::false, max => $with{max});
+    my $seconds = delete $with{seconds} // ($act =~ /^(?:ban|override)$/ ? 3600 : 0);
+    return event('change', server => 0, zone => 'log', key => 'k', act => $act, us => $seconds * $SECOND, max => undef,
+        begin => $begin, end => $begin + 0.001, status => 200, told => \%told, %with);
+}
+
+sub unanswered_change {
+    my ($begin, $act, %with) = @_;
+    return change($begin, $act, status => 503, told => 'no reply', %with);
+}
+
+my %embedded = (location => 'embedded', zone => 'embedded', store => 'memory');
+my %remembered = (store => 'deny_cache', took => 0);
+my @others = map { request($_, key => 'other') } 0, 0.5;     # so that Redis has something to do, too
+my @both_servers = (limits(1, 0, 0, 3));
+
+is_good 'banned during a ban', change(1, 'ban'), banned(2), banned(9);
+is_bad 'let through during a ban', { 'not banned' => 1 }, change(1, 'ban'), banned(2), request(3);
+is_bad 'refused for want of room during a ban', { 'not banned' => 1 }, change(1, 'ban'), map({ request($_ / 1000) } 997 .. 999), refused(1.5);
+is_good 'let through before the ban', request(0.9), change(1, 'ban');
+is_good 'let through while it is being banned', change(1, 'ban', end => 1.1), request(1.05), banned(1.06), request(0.9, recv => 1.12);
+is_good 'let through without an answer during a ban', fault(1.5, 2.5), change(1, 'ban'), open_at(2);
+is_good 'another client is let through', change(1, 'ban', key => 'other'), request(2);
+is_good 'another zone lets it through', change(1, 'ban', zone => 'site'), request(2);
+is_bad 'let through by the second limit that bans it', { 'not banned' => 1 }, change(1, 'ban', zone => 'site', key => 'same'),
+    request(2, location => 'cross', key => 'k|same');
+is_bad 'let through on another server', { 'not banned' => 1 }, @both_servers, change(1, 'ban'), request(2, server => 1);
+is_bad 'let through by the embedded store', { 'not banned' => 1 }, @others,
+    change(1, 'ban', zone => 'embedded'), request(2, %embedded);
+is_good 'let through by the embedded store of another server', @both_servers, @others,
+    change(1, 'ban', zone => 'embedded'), request(2, %embedded, server => 1);
+
+is_bad 'banned before the ban', { 'banned without a ban' => 1 }, banned(0.9), change(1, 'ban');
+is_bad 'banned, and nobody ever was', { 'banned without a ban' => 1 }, banned(0.9);
+is_good 'banned before the lifting', change(1, 'ban'), change(2, 'lift'), banned(1.9), request(3);
+is_good 'banned while it is being lifted', change(1, 'ban'), change(2, 'lift', end => 2.2), banned(2.1), request(2.15);
+is_bad 'banned after it was lifted', { 'banned without a ban' => 1 }, change(1, 'ban'), change(2, 'lift'), banned(2.1);
+is_bad 'banned after it was forgotten', { 'banned without a ban' => 1 }, change(1, 'ban'), change(2, 'forget'), banned(2.1);
+is_bad 'let through, banned again', { 'not banned' => 1 }, change(1, 'ban'), change(2, 'lift'), change(3, 'ban'), request(2.5), request(3.5);
+is_bad 'banned by the embedded store of another server', { 'banned without a ban' => 1 }, @both_servers, @others,
+    change(1, 'ban', zone => 'embedded'), banned(2, %embedded, server => 1);
+is_bad 'refused with room by a limit that has lifted a ban', { 'refused with room' => 1 }, change(1, 'ban'), change(2, 'lift'), refused(2.1);
+is_bad 'refused with room, as banned requests are not counted', { 'refused with room' => 1 },
+    change(1, 'ban'), map({ banned(1 + $_ / 10) } 1 .. 5), change(1.6, 'lift'), refused(1.7);
+
+is_good 'a ban that ends', change(1, 'ban', seconds => 2), banned(2.9), request(3.1);
+is_bad 'let through before it ends', { 'not banned' => 1 }, change(1, 'ban', seconds => 2), request(2.9);
+is_bad 'banned after it has ended', { 'banned without a ban' => 1 }, change(1, 'ban', seconds => 2), banned(3.1);
+is_good 'a longer ban follows a shorter one', change(1, 'ban', seconds => 1), change(1.5, 'ban', seconds => 5), banned(3);
+is_bad 'which is as good as another', { 'not banned' => 1 }, change(1, 'ban', seconds => 1), change(1.5, 'ban', seconds => 5), request(3);
+is_judged 'a ban that ends early, as the clock was set forwards', {}, { "not banned: Redis's clock set forwards" => 1 },
+    event('clock', who => 'redis', step => $SECOND, begin => 1.5, end => 1.51), change(1, 'ban', seconds => 2), request(2.5);
+is_bad 'one that does so when the clock was set forwards by less', { 'not banned' => 1 },
+    event('clock', who => 'redis', step => 300_000, begin => 1.5, end => 1.51), change(1, 'ban', seconds => 2), request(2.5);
+is_bad 'one that does so in the embedded store', { 'not banned' => 1 }, @others,
+    event('clock', who => 'redis', step => $SECOND, begin => 1.5, end => 1.51),
+    change(1, 'ban', seconds => 2, zone => 'embedded'), request(2.5, %embedded);
+is_judged 'a ban that ends late, as the clock was set backwards', {}, { "banned: Redis's clock set backwards" => 1 },
+    event('clock', who => 'redis', step => -$SECOND, begin => 1.5, end => 1.51), change(1, 'ban', seconds => 2), banned(3.5);
+is_bad 'one that ends later than that', { 'banned without a ban' => 1 },
+    event('clock', who => 'redis', step => -$SECOND, begin => 1.5, end => 1.51), change(1, 'ban', seconds => 2), banned(4.5);
+
+is_good 'a ban whose answer is lost: both are right', fault(0.9, 1.5), unanswered_change(1, 'ban'), request(2), banned(2.1), request(5), banned(6);
+is_good 'a lifting whose answer is lost: both are right', fault(1.9, 2.5), change(1, 'ban'), unanswered_change(2, 'lift'), request(3), banned(3.1);
+is_bad 'one that was lost after another: not until the next one', { 'not banned' => 1 },
+    fault(1.9, 2.5), change(1, 'ban'), unanswered_change(2, 'lift'), change(6, 'ban'), request(7);
+is_good 'a call on its way overtakes the next one', fault(0.9, 2.5), change(0.5, 'lift'), unanswered_change(1, 'ban'), change(2, 'lift'), banned(3);
+is_bad 'but not for long', { 'banned without a ban' => 1 }, fault(0.9, 2.5), unanswered_change(1, 'ban'), change(2, 'lift'), change(5, 'lift'), banned(6);
+
+is_judged 'a ban that is lost', {}, { 'not banned: FLUSHALL' => 1 }, change(1, 'ban'), event('lost', %lost, begin => 2, end => 2.1), request(3);
+is_bad 'a ban after that', { 'not banned' => 1 }, change(1, 'ban'), event('lost', %lost, begin => 2, end => 2.1), change(3, 'ban'), request(4);
+is_bad 'FLUSHALL bans nobody', { 'banned without a ban' => 1 }, change(1, 'ban'), change(1.5, 'lift'), event('lost', %lost, begin => 2, end => 2.1), banned(3);
+is_judged 'a failover brings a ban back', {}, { 'banned: failover' => 1 }, change(1, 'ban'), change(1.5, 'lift'),
+    event('lost', %lost, why => 'failover', begin => 2, end => 2.1), banned(3);
+is_judged 'a failover loses a ban', {}, { 'not banned: failover' => 1 }, change(1, 'ban'),
+    event('lost', %lost, why => 'failover', begin => 2, end => 2.1), request(3);
+is_bad 'but not one that came after it', { 'not banned' => 1 }, event('lost', %lost, why => 'failover', begin => 0.5, end => 0.9),
+    change(1, 'ban'), request(3);
+is_bad 'a full memory loses no ban', { 'not banned' => 1 }, @others, change(1, 'ban', zone => 'embedded'),
+    event('lost', store => 'memory', server => 0, why => 'memory full', begin => 2, end => 2.1), request(3, %embedded);
+is_judged 'a restart does', {}, { 'not banned: restart' => 1 }, @others, change(1, 'ban', zone => 'embedded'),
+    event('lost', store => 'memory', server => 0, why => 'restart', begin => 2, end => 2.1), request(3, %embedded);
+is_bad 'one of another server does not', { 'not banned' => 1 }, @both_servers, @others, change(1, 'ban', zone => 'embedded'),
+    event('lost', store => 'memory', server => 1, why => 'restart', begin => 2, end => 2.1), request(3, %embedded);
+
+is_good 'another server remembers a ban for a while', @both_servers, change(1, 'ban'), change(4, 'lift'), banned(5.2, server => 1, %remembered);
+is_bad 'but not for longer', { 'banned without a ban' => 1 }, @both_servers, change(1, 'ban'), change(4, 'lift'),
+    banned(5.4, server => 1, %remembered);
+is_good 'as long as Redis cannot be asked it does', @both_servers, fault(4.5, 6), change(1, 'ban'), change(4, 'lift'),
+    banned(5.4, server => 1, %remembered);
+is_bad 'the server that lifts a ban does not remember it', { 'banned without a ban' => 1 }, change(1, 'ban'), change(4, 'lift'), banned(4.1, %remembered);
+is_bad 'not even if Redis cannot be asked', { 'banned without a ban' => 1 }, fault(4.05, 6), change(1, 'ban'), change(4, 'lift'), banned(4.1, %remembered);
+is_good 'a ban that is remembered too long on a machine that had no time', @both_servers, change(1, 'ban'), change(4, 'lift'),
+    banned(5.4, server => 1, %remembered), event('starved', who => 'process 1', begin => 5, end => 5.4, us => 300_000);
+
+# ---- overrides
+
+my @five = map { request(5 + $_ / 100) } 0 .. 4;
+
+is_good 'as many as an override allows', change(1, 'override', max => 5), @five;
+is_bad 'one more than an override allows', { 'over max' => 1 }, change(1, 'override', max => 4), @five;
+is_bad 'one more than a lower one allows', { 'over max' => 1 }, change(1, 'override', max => 2), map { request(5 + $_ / 100) } 0 .. 2;
+is_good 'what another client is allowed', change(1, 'override', max => 2, key => 'other'), map { request(5 + $_ / 100) } 0 .. 2;
+is_bad 'what another client is allowed in its place', { 'over max' => 2 }, change(1, 'override', max => 5, key => 'other'), @five;
+is_good 'an override that begins meanwhile', change(5.02, 'override', max => 1), map { request(5 + $_ / 100) } 0 .. 2;
+is_good 'an override that ends meanwhile', change(1, 'override', max => 2), change(5.01, 'own max'), map { request(5 + $_ / 100) } 0 .. 2;
+is_bad 'too many after it was lifted', { 'over max' => 2 }, change(1, 'override', max => 5), change(2, 'own max'), @five;
+is_bad 'too many after it was over', { 'over max' => 2 }, change(1, 'override', max => 5, seconds => 2), @five;
+is_bad 'too many before it is over', { 'over max' => 1 }, change(1, 'override', max => 2, seconds => 9), map { request(5 + $_ / 100) } 0 .. 2;
+is_good 'one whose answer is lost: both are right', fault(0.9, 1.5), unanswered_change(1, 'override', max => 5), @five;
+is_bad 'but no more than that', { 'over max' => 1 }, fault(0.9, 1.5), unanswered_change(1, 'override', max => 4), @five;
+is_good 'a lower one that is lost', event('lost', %lost, begin => 2, end => 2.1), change(1, 'override', max => 2), map { request(5 + $_ / 100) } 0 .. 2;
+is_bad 'one more than an override allows in the embedded store', { 'over max' => 1 }, @others,
+    change(1, 'override', max => 2, zone => 'embedded'), map { request(5 + $_ / 100, %embedded) } 0 .. 2;
+is_good 'refused in a window that a lower one has made full', change(1, 'override', max => 2), request(5), request(5.1), refused(5.2);
+is_bad 'refused with room in a window that a higher one has made larger', { 'refused with room' => 1 },
+    change(1, 'override', max => 4), map({ request(5 + $_ / 100) } 0 .. 2), refused(5.2);
+is_good 'refused by memory of a lower one', @both_servers, change(1, 'override', max => 2), request(5), request(5.1), change(5.2, 'own max'),
+    refused(5.3, server => 1, %remembered);
+is_bad 'refused by Redis, which knows better', { 'refused with room' => 1 }, @both_servers, change(1, 'override', max => 2),
+    request(5), request(5.1), change(5.2, 'own max'), refused(5.3, server => 1);
+
+# ---- answers to operators
+
+is_bad 'a server error for an operator', { 'change answered wrongly' => 1 }, request(0), change(1, 'ban', status => 500, told => '');
+is_bad 'an operator who is misunderstood', { 'change answered wrongly' => 1 }, request(0), change(1, 'ban', status => 400, told => '');
+is_good 'a store that cannot be asked for an operator', request(0), fault(0.5, 1), unanswered_change(1.5, 'ban');
+is_bad 'one that could be', { 'change failed' => 1 }, request(0), fault(0.5, 1), unanswered_change(4.5, 'ban');
+is_good 'one that could not, on a machine that had no time', request(0), unanswered_change(4.5, 'ban'),
+    event('starved', who => 'process 1', begin => 4.2, end => 4.5, us => 300_000);
+is_bad 'an embedded store that cannot be asked', { 'change failed' => 1 }, request(0), fault(0.5, 2), unanswered_change(1, 'ban', zone => 'embedded');
+is_bad 'an operator without an answer', { 'change unanswered' => 1 }, request(0), change(1, 'ban', status => 0, told => undef);
+is_good 'one whose worker was killed', request(0), change(1, 'ban', status => 0, told => undef),
+    event('worker_killed', server => 0, pid => 7, at => 1.0005);
+is_bad 'one who is told that nothing was changed', { 'change not made' => 1 }, request(0),
+    change(1, 'ban', told => { ban => JSON::PP::false, max => undef });
+is_bad 'one who is told of another max', { 'change not made' => 1 }, request(0),
+    change(1, 'override', max => 5, told => { ban => JSON::PP::false, max => 6 });
+is_bad 'one who waits for long', { 'change answered too late' => 1 }, request(0), fault(0.5, 9), change(1, 'ban', end => 4.1);
+is_good 'one who waits for long on a machine that had no time', request(0), fault(0.5, 9), change(1, 'ban', end => 4.1),
+    event('starved', who => 'process 1', begin => 2, end => 4, us => 300_000);
 
 # ---- answers
 

@@ -16,6 +16,16 @@ refused    A refusal was decided between its send and its answer. What can have 
            whether they were counted (failed open, aborted, unanswered), each for as long as its
            call can have been on its way. Less than max of them is room.
            With buckets a window is one bucket longer, as docs/directives.md says.
+rulings    Operators ban clients and give them another max. rulings.py tells what can have been in
+           force between the sending of a request and its answer. If that is a ban and nothing
+           else, a request that its store has answered must be refused as banned; if it is no
+           ban, it must not. For max, above, an override that can have been in force is as good
+           as the limit's own max, and better if nothing else can have been.
+           A refusal that nginx remembers was decided earlier: at most the deny cache's time and
+           one call before, or at any time while Redis does not answer; but not before the last
+           change of the zone that this nginx has made.
+changes    Those of operators are answered within seconds: with 200, and what was changed is
+           seen then; or with 503, if there is a fault.
 
 What is documented to be otherwise is no violation, but is counted under its name:
 
@@ -24,6 +34,9 @@ lost       Redis loses counts by a failover, a restart without persistence or FL
 clock      Redis's clock set forwards: the same. Set backwards: what was in the window at any
            time that comes again counts once more, until a window after the clock has made up
            for the step.
+           What operators have ruled is lost in the same ways; a failover can also bring back what
+           was ruled before, but a full memory loses nothing of it. What holds for a time ends
+           sooner or later if the clock is set.
 reload     A limit that is being changed: either value may be in force from the order until the
            last old worker has gone.
 starved    The machine did not give nginx, Redis or the relay the processor in time: what then
@@ -33,18 +46,17 @@ starved    The machine did not give nginx, Redis or the relay the processor in t
 import bisect
 import collections
 
-MILLISECOND = 1000
-SECOND = 1_000_000
-
-# Clocks are slewed by less than this part; and a moment for rounding.
-DRIFT = 0.001
-ROUNDING = 1 * MILLISECOND
+from rulings import Change, Rulings
+from tolerance import MILLISECOND, SECOND, at_least, at_most
 
 # Of a wait: nginx looks at its timers only when it has done what came in.
 SLACK = 40 * MILLISECOND
 
 # How long a call can be on its way when nothing disturbs it any more.
 ON_ITS_WAY = 1 * SECOND
+
+# Operators have more patience than clients.
+CHANGE_PATIENCE = 3 * SECOND
 
 # nginx starts a new worker, and a client finds that its connection is gone.
 AFTERMATH = 500 * MILLISECOND
@@ -62,10 +74,14 @@ LOOK_INTERVAL = 100 * MILLISECOND
 MEMORY_GROWTH_KB = 3072
 DESCRIPTOR_GROWTH = 2
 
+# sliding_limit_deny_cache, where the journal does not say it.
+DENY_CACHE = 1 * SECOND
+
 # Nobody has to wait longer for a processor, that is hoped.
 LONGEST_STARVED = 10 * SECOND
 
 COUNTED = {"PASSED"}
+REFUSED = {"REJECTED", "BANNED"}
 UNCERTAIN = {"?", "FAILED_OPEN", "FAILED_CLOSED"}
 SHOWN = 20
 
@@ -75,6 +91,7 @@ class Verdict:
         self.topology, self.seed = setup["topology"], setup["seed"]
         self.faults = collections.Counter()
         self.outcomes = collections.Counter()
+        self.changes = collections.Counter()
         self.exceptions = collections.Counter()
         self.violations = collections.Counter()
         self.examples = collections.defaultdict(list)
@@ -127,8 +144,8 @@ class Limits:
 class Counter:
     """What is known of one client in one zone, in one store."""
 
-    def __init__(self, zone, name, server=None):
-        self.zone, self.name, self.server = zone, name, server
+    def __init__(self, zone, key, name, server=None):
+        self.zone, self.key, self.name, self.server = zone, key, name, server
         self.certain = []   # requests that were counted
         self.possible = []  # (earliest, latest) of all that can have been counted
         self.refused = []   # requests
@@ -146,17 +163,43 @@ class Journal:
         self.timeout = self.setup["timeout"]
         self.recovery = (PROBE_INTERVAL + LOOK_INTERVAL + self.setup["connect_timeout"] + self.timeout)
         self.limits = Limits(events)
+        self.changes = sorted(map(Change.of, self.of("change")), key=lambda change: change.send)
         self.faults = sorted(self.of("fault"), key=lambda fault: fault["begin"])
         self.disturbed = Spans((fault["begin"], fault["end"] + ON_ITS_WAY // 2) for fault in self.faults)
         self.under_fault = Spans((fault["begin"], fault["end"]) for fault in self.faults)
         self.starved = sorted(self.of("starved"), key=lambda event: event["begin"])
         self._starved_begins = [event["begin"] for event in self.starved]
+        self._made = collections.defaultdict(list)
+        for change in sorted(self.changes, key=lambda change: change.recv):
+            if change.is_answered:
+                self._made[change.server, change.zone].append(change)
+        steps = [event for event in self.of("clock") if event["who"] == "redis"]
+        self.rulings = Rulings(self.changes, self.until, self.of("lost"), steps)
+        self.rulings_by_true_clock = Rulings(self.changes, self.until, self.of("lost"), [])
+        self.rulings_without_loss = Rulings(self.changes, self.until, [], [])
 
     def of(self, kind):
         return self._of_kind[kind]
 
-    def lowest_max(self, zone):
-        return min(event["max"][zone] for event in self.of("limits"))
+    def lowest_max(self, counter):
+        own = min(event["max"][counter.zone] for event in self.of("limits"))
+        return min([own, *self.rulings.overrides(counter.zone, counter.key)])
+
+    def possible_maxima(self, counter, request, overridden_since):
+        """Which max the client can have had when this was decided; an override also from this
+        moment on."""
+        history = self.rulings.history("max", counter.zone, counter.key, counter.server)
+        overrides = history.possible(overridden_since, request.recv)
+        found = [override for override in overrides if override is not None]
+        if None in overrides:
+            found += self.limits.possible(counter.zone, request.server, request.send, request.recv)
+        return found
+
+    def last_change(self, server, zone, before):
+        """The last one that this server has made in the zone by then, or None."""
+        made = self._made[server, zone]
+        i = bisect.bisect_right(made, before, key=lambda change: change.recv)
+        return made[i - 1] if i else None
 
     def starved_for(self, begin, end):
         """Microseconds that processes had to wait for a processor in this time: those three that
@@ -193,6 +236,9 @@ def judge(events, requests):
     for request in requests:
         judge_answer(journal, request, verdict)
         judge_wait(journal, request, verdict)
+        judge_ban(journal, request, verdict)
+    for change in journal.changes:
+        judge_change(journal, change, verdict)
     judge_recovery(journal, verdict)
     judge_logs(journal, verdict)
     judge_resources(journal, verdict)
@@ -223,7 +269,7 @@ def count(journal):
     def counter(zone, key, store, server):
         name = (zone, key, store, server if store == "memory" else None)
         if name not in counters:
-            counters[name] = Counter(zone, f"{zone}:{key}" + (f" of nginx{server}" if store == "memory" else ""),
+            counters[name] = Counter(zone, key, f"{zone}:{key}" + (f" of nginx{server}" if store == "memory" else ""),
                                      name[3])
         return counters[name]
 
@@ -251,18 +297,19 @@ def enter(journal, request, zone, own, at_home, elsewhere):
         at_home.possible.append(late)
         elsewhere.certain.append(request)
         elsewhere.possible.append(exact)
-    elif request.status == "REJECTED":
+    elif request.status in REFUSED:
         refused_here = request.zone == zone
+        is_for_want_of_room = refused_here and request.status == "REJECTED"
         if request.store == "memory" and elsewhere:
             at_home.possible.append(late)
-            if refused_here:
+            if is_for_want_of_room:
                 elsewhere.refused.append(request)
         else:
             # Counted for a while, if limits are asked about one after the other; or in the end,
             # if no answer came and the refusal was remembered.
             if not refused_here or (request.store == "deny_cache" and request.took > 0):
                 at_home.possible.append(late)
-            if refused_here:
+            if is_for_want_of_room:
                 at_home.refused.append(request)
     else:
         at_home.possible.append(late)
@@ -274,9 +321,8 @@ def enter(journal, request, zone, own, at_home, elsewhere):
 
 
 def judge_admitted(journal, counter, verdict):
-    lowest_max = journal.lowest_max(counter.zone)
-    window = journal.zones[counter.zone]["window"]
-    window -= round(window * DRIFT) + ROUNDING
+    lowest_max = journal.lowest_max(counter)
+    window = at_least(journal.zones[counter.zone]["window"])
     breaks = breaks_of(journal, counter) if len(counter.certain) > lowest_max else []
     told_until = 0
     verdict.checked["admitted"] += len(counter.certain)
@@ -285,8 +331,7 @@ def judge_admitted(journal, counter, verdict):
         together = certainly_together(counter.certain, i, window)
         if len(together) <= lowest_max:
             continue
-        most = max(max(journal.limits.possible(counter.zone, request.server, request.send, request.recv))
-                   for request in together)
+        most = max(max(journal.possible_maxima(counter, request, request.send)) for request in together)
         if len(together) <= most:
             continue
 
@@ -343,7 +388,7 @@ def judge_refused(journal, counter, verdict):
     window = zone["window"]
     if zone["buckets"]:
         window += -(-window // zone["buckets"])
-    window += round(window * DRIFT) + ROUNDING
+    window = at_most(window)
     earliest = sorted(begin for begin, _ in counter.possible)
     latest = sorted(end for _, end in counter.possible)
     set_back = sorted((event for event in journal.of("clock") if event["who"] == "redis" and event["step"] < 0),
@@ -354,12 +399,17 @@ def judge_refused(journal, counter, verdict):
         since = begin_of_window(request.send, request.recv, window, set_back)
         # who was answered before that was sent before that
         used = bisect.bisect_right(earliest, request.recv) - bisect.bisect_right(latest, since)
-        least = min(journal.limits.possible(counter.zone, request.server, request.send, request.recv))
+        least = min(journal.possible_maxima(counter, request, decided_since(request, window)))
         if used < least:
             verdict.violation("refused with room", f"{counter.name}: at most {used} of {least} in the window: "
                               + describe(request))
         elif since < request.send - window:
             verdict.exceptions["refusals judged more mildly: Redis's clock set backwards"] += 1
+
+
+def decided_since(request, window):
+    """What is remembered was decided earlier, and holds until there is room again."""
+    return request.send - window if request.store == "deny_cache" else request.send
 
 
 def begin_of_window(earliest, latest, window, set_back):
@@ -392,7 +442,8 @@ def judge_answer(journal, request, verdict):
         if request.http not in (200, 429) and not (request.http == 503 and on_error == "deny"):
             verdict.violation("wrong status", describe(request))
         return
-    expected = {"PASSED": 200, "FAILED_OPEN": 200, "REJECTED": 429, "FAILED_CLOSED": 503}.get(request.status)
+    expected = {"PASSED": 200, "FAILED_OPEN": 200, "REJECTED": 429, "BANNED": 429,
+                "FAILED_CLOSED": 503}.get(request.status)
     if request.http >= 500 and not (request.http == 503 and request.status == "FAILED_CLOSED"):
         verdict.violation("5xx", describe(request))
     elif request.http != expected:
@@ -419,6 +470,111 @@ def judge_wait(journal, request, verdict):
         verdict.exceptions["waited too long: starved"] += 1
     else:
         verdict.violation("late", f"waited {request.took / SECOND:.6f} s: {describe(request)}")
+
+
+# ---- what operators have ruled
+
+
+def judge_ban(journal, request, verdict):
+    keys = request.key.split("|")
+    for zone, which in journal.locations[request.location]["limits"]:
+        store = journal.zones[zone]["store"]
+        client = (zone, keys[which], request.server if store == "memory" else None)
+        if request.status == "BANNED" and request.zone == zone:
+            judge_banned(journal, request, client, verdict)
+        elif request.store == store and (request.status == "PASSED"
+                                         or (request.status == "REJECTED" and request.zone == zone)):
+            judge_not_banned(journal, request, client, verdict)
+
+
+def judge_not_banned(journal, request, client, verdict):
+    def can_be_right(rulings):
+        return None in rulings.history("ban", *client).possible(request.send, request.recv)
+
+    if not can_be_right(journal.rulings):
+        verdict.violation("not banned", describe(request))
+    elif not can_be_right(journal.rulings_without_loss):
+        why = what_was_lost(journal, client, request, can_be_right) or "Redis's clock set forwards"
+        verdict.exceptions[f"not banned: {why}"] += 1
+
+
+def judge_banned(journal, request, client, verdict):
+    since = banned_since(journal, request, client)
+
+    def can_be_right(rulings):
+        return True in rulings.history("ban", *client).possible(since, request.recv)
+
+    verdict.checked["banned"] += 1
+    if can_be_right(journal.rulings_without_loss):
+        return
+    if can_be_right(journal.rulings):
+        why = what_was_lost(journal, client, request, can_be_right) or "Redis's clock set backwards"
+        verdict.exceptions[f"banned: {why}"] += 1
+    elif request.store == "deny_cache" and is_starved(journal, request, since):
+        verdict.exceptions["banned for too long: starved"] += 1
+    else:
+        verdict.violation("banned without a ban", describe(request))
+
+
+def what_was_lost(journal, client, request, can_be_right):
+    """What explains this without a word about clocks, or None."""
+    if not can_be_right(journal.rulings_by_true_clock):
+        return None
+    losses = [event for event in journal.rulings.losses_of(client[2]) if event["begin"] <= request.recv]
+    return max(losses, key=lambda event: event["begin"])["why"]
+
+
+def banned_since(journal, request, client):
+    """When this was decided, at the earliest."""
+    if request.store != "deny_cache":
+        return request.send
+    remembered = journal.locations[request.location].get("deny_cache", DENY_CACHE)
+    since = request.send - remembered - journal.timeout - SLACK
+    if journal.under_fault.touching(since - journal.recovery, request.recv):
+        since = 0
+    change = journal.last_change(request.server, request.zone, request.send)
+    if change is None:
+        return since
+    # It was decided after that change was made. What held then still holds when the change is
+    # answered, unless something else was changed meanwhile.
+    is_alone = not journal.rulings.is_changed_by_others(change, *client[:2])
+    return max(since, change.recv if is_alone else change.send)
+
+
+def judge_change(journal, change, verdict):
+    verdict.changes[f"{change.act}, {change.status or 'unanswered'}"] += 1
+    if change.status == 0:
+        if not is_excused(journal, change):
+            verdict.violation("change unanswered", str(change))
+    elif change.status == 503:
+        judge_failed_change(journal, change, verdict)
+    elif change.status != 200:
+        verdict.violation("change answered wrongly", str(change))
+    elif not change.is_told_rightly():
+        verdict.violation("change not made", str(change))
+    judge_wait_of_change(journal, change, verdict)
+
+
+def judge_failed_change(journal, change, verdict):
+    """Only a fault of Redis is a reason, and for a moment after it."""
+    since = change.send - journal.recovery
+    if journal.zones[change.zone]["store"] == "redis":
+        if journal.under_fault.touching(since, change.recv):
+            return
+        if is_starved(journal, change, since):
+            verdict.exceptions["change failed: starved"] += 1
+            return
+    verdict.violation("change failed", str(change))
+
+
+def judge_wait_of_change(journal, change, verdict):
+    excess = change.recv - change.send - CHANGE_PATIENCE
+    if excess <= 0 or change.status == 0:
+        return
+    if journal.starved_for(change.send, change.recv) >= excess:
+        verdict.exceptions["change answered too late: starved"] += 1
+    else:
+        verdict.violation("change answered too late", str(change))
 
 
 # ---- counted again

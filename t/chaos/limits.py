@@ -20,7 +20,27 @@ ZONES = {
     "site": {"max": [12], "window": 1000},
     "embedded": {"max": [7], "window": 1000, "store": "memory"},
     "flood": {"max": [1], "window": 3000, "store": "memory"},
+    "bans": {"max": [1000], "window": 1000},
+    "bans_asked": {"max": [1000], "window": 1000, "buckets": 4},
+    "bans_embedded": {"max": [1000], "window": 1000, "store": "memory"},
+    "overrides": {"max": [6], "window": 1000},
+    "overrides_in_buckets": {"max": [6], "window": 1000, "buckets": 4},
+    "overrides_embedded": {"max": [5], "window": 1000, "store": "memory"},
 }
+
+# Operators ban the clients of some zones, who never come near the max, and give those of others
+# another max. So it is known of each why it is refused.
+ZONES_WITH_BANS = ("bans", "bans_asked", "bans_embedded")
+ZONES_WITH_OVERRIDES = ("overrides", "overrides_in_buckets", "overrides_embedded")
+
+# The memory of a server is little enough to be filled in a second. Where operators change
+# something it has room for metrics, and is as large as that needs; a request of a flood takes as
+# much of it as so many more clients do.
+MEMORY = "256k"
+MEMORY_FOR_OPERATORS = "7m"
+FLOOD_BALLAST = 11
+
+DENY_CACHE = 1000  # in milliseconds, unless a location says otherwise
 
 # Each limit of a location: its zone, and which of the request's keys counts.
 LOCATIONS = {
@@ -28,12 +48,18 @@ LOCATIONS = {
     "one": {"limits": [["one", 0]]},
     "three": {"limits": [["three", 0]]},
     "pair": {"limits": [["short", 0], ["long", 0]]},
-    "asked": {"limits": [["asked", 0]], "deny_cache": "off"},
+    "asked": {"limits": [["asked", 0]], "deny_cache": 0},
     "local": {"limits": [["local", 0]], "on_error": "local"},
     "closed": {"limits": [["closed", 0]], "on_error": "deny"},
     "cross": {"limits": [["user", 0], ["site", 1]]},
     "embedded": {"limits": [["embedded", 0]]},
-    "flood": {"limits": [["flood", 0]]},
+    "flood": {"limits": [["flood", 0]], "ballast": FLOOD_BALLAST},
+    "bans": {"limits": [["bans", 0]], "deny_cache": 300},
+    "bans_asked": {"limits": [["bans_asked", 0]], "deny_cache": 0},
+    "bans_embedded": {"limits": [["bans_embedded", 0]]},
+    "overrides": {"limits": [["overrides", 0]], "deny_cache": 300},
+    "overrides_in_buckets": {"limits": [["overrides_in_buckets", 0]]},
+    "overrides_embedded": {"limits": [["overrides_embedded", 0]]},
 }
 
 
@@ -53,7 +79,8 @@ def for_journal():
         "connect_timeout": CONNECT_TIMEOUT,
         "zones": {name: {"window": zone["window"] * MILLISECOND, "buckets": zone.get("buckets", 0),
                          "store": zone.get("store", "redis")} for name, zone in ZONES.items()},
-        "locations": {name: {"limits": location["limits"], "on_error": location.get("on_error", "pass")}
+        "locations": {name: {"limits": location["limits"], "on_error": location.get("on_error", "pass"),
+                             "deny_cache": location.get("deny_cache", DENY_CACHE) * MILLISECOND}
                       for name, location in LOCATIONS.items()},
     }
 
@@ -69,14 +96,24 @@ def _limit(zone, key, generation):
     return f"        sliding_limit {' '.join(words)};\n"
 
 
+def _ballast(number):
+    """A limit that refuses nobody: the judge need not know of it."""
+    return f"        sliding_limit zone=ballast{number} max=1000000 window=3s key=$arg_k0 store=memory;\n"
+
+
+def _time(milliseconds):
+    return f"{milliseconds}ms" if milliseconds else "off"
+
+
 def nginx_locations(generation):
     text = ""
     for name, location in LOCATIONS.items():
         text += f"    location = /{name} {{\n"
         text += "".join(_limit(zone, key, generation) for zone, key in location["limits"])
+        text += "".join(_ballast(i) for i in range(location.get("ballast", 0)))
         if "on_error" in location:
             text += f"        sliding_limit_on_error {location['on_error']};\n"
         if "deny_cache" in location:
-            text += f"        sliding_limit_deny_cache {location['deny_cache']};\n"
+            text += f"        sliding_limit_deny_cache {_time(location['deny_cache'])};\n"
         text += "        empty_gif;\n    }\n"
     return text

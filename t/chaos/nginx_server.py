@@ -9,6 +9,7 @@ import limits
 from processes import Process, children_of, free_port, wait_until
 
 WORKERS = 2
+WITHOUT_OPERATORS = 1  # the number of a server
 
 _CONFIGURATION = """\
 {load}
@@ -27,8 +28,7 @@ http {{
     uwsgi_temp_path {dir}/uwsgi;
     scgi_temp_path {dir}/scgi;
     sliding_limit_redis {url} timeout={timeout}ms connect_timeout={connect_timeout}ms;
-    # little enough to be filled in a second
-    sliding_limit_memory 256k;
+    sliding_limit_memory {memory};
     sliding_limit_log_level info;
     add_header X-Check
         "$sliding_limit_status,$sliding_limit_store,$sliding_limit_zone,$sliding_limit_time" always;
@@ -39,9 +39,11 @@ http {{
             sliding_limit zone=warm max=1000000 window=1s key=$arg_k0;
             empty_gif;
         }}
-{locations}    }}
+{for_operators}{locations}    }}
 }}
 """
+
+_FOR_OPERATORS = "        location = /limits { sliding_limit_metrics admin; }\n"
 
 # Of these none may be there; the judge knows which are our own doing.
 _ALARMING = re.compile(
@@ -54,6 +56,7 @@ class Nginx(Process):
         self.number = number
         self.port, self.http2_port = free_port(), free_port()
         self.generation = 0
+        self.has_operators = number != WITHOUT_OPERATORS
         self.clock = clock
         self._module = module
 
@@ -71,7 +74,8 @@ class Nginx(Process):
                 load=f"load_module {self._module};", dir=self.directory, workers=WORKERS, url=self._url,
                 timeout=limits.TIMEOUT // limits.MILLISECOND,
                 connect_timeout=limits.CONNECT_TIMEOUT // limits.MILLISECOND,
-                port=self.port, http2_port=self.http2_port,
+                memory=limits.MEMORY_FOR_OPERATORS if self.has_operators else limits.MEMORY,
+                for_operators=_FOR_OPERATORS if self.has_operators else "", port=self.port, http2_port=self.http2_port,
                 locations=limits.nginx_locations(self.generation)))
 
     def _is_up(self):

@@ -14,7 +14,7 @@ def as_json(verdicts):
 def _for_programs(verdict):
     return {
         "topology": verdict.topology, "seed": verdict.seed,
-        "faults": dict(verdict.faults), "outcomes": dict(verdict.outcomes),
+        "faults": dict(verdict.faults), "outcomes": dict(verdict.outcomes), "changes": dict(verdict.changes),
         "checked": dict(verdict.checked), "exceptions": dict(verdict.exceptions),
         "recoveries_us": verdict.recoveries, "remarks": verdict.remarks,
         "violations": dict(verdict.violations), "examples": dict(verdict.examples),
@@ -27,6 +27,7 @@ def table(verdicts):
         lines += ["", f"== {verdict.topology}, seed {verdict.seed}"]
         lines += _rows("faults", verdict.faults)
         lines += _rows("requests", verdict.outcomes)
+        lines += _rows("changes", verdict.changes)
         lines += _rows("judged", verdict.checked)
         if verdict.recoveries:
             slow = sum(recovery > 1_000_000 for recovery in verdict.recoveries)
