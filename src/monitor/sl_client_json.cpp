@@ -189,6 +189,22 @@ void write_no_answer(const Zone &zone, StoreError error,
     text << "\"}\n";
 }
 
+void write_complaint(const Complaint &complaint, Output &text) noexcept
+{
+    text << "{\"error\":\"";
+    text.json_text(complaint.before);
+
+    if (complaint.has_given) {
+        std::string_view given = complaint.given.substr(0, kMostQuoted);
+
+        text << "\\\"";
+        text.json_text(given)
+            << (given.size() < complaint.given.size() ? "..." : "") << "\\\"";
+    }
+
+    text.json_text(complaint.after) << "\"}\n";
+}
+
 /* A client that waits to be told to go on with its body need not send it. */
 ngx_int_t send_complaint(ngx_http_request_t *r, ngx_uint_t status,
                          const Complaint &complaint) noexcept
@@ -203,18 +219,7 @@ ngx_int_t send_complaint(ngx_http_request_t *r, ngx_uint_t status,
         return rc;
     }
 
-    text << "{\"error\":\"";
-    text.json_text(complaint.before);
-
-    if (complaint.has_given) {
-        std::string_view given = complaint.given.substr(0, kMostQuoted);
-
-        text << "\\\"";
-        text.json_text(given)
-            << (given.size() < complaint.given.size() ? "..." : "") << "\\\"";
-    }
-
-    text.json_text(complaint.after) << "\"}\n";
+    write_complaint(complaint, text);
 
     return send_text(r, status, kJsonType, text);
 }

@@ -21,6 +21,9 @@ void write_rulings(const MainConf &mcf, const Zone &zone, KeysShown keys,
 void write_no_answer(const Zone &zone, StoreError error,
                      std::string_view reason, Output &text) noexcept;
 
+/* What is wrong with what was asked. */
+void write_complaint(const Complaint &complaint, Output &text) noexcept;
+
 /* Answers a request that is not right, and whose body is of no use. Returns
  * what a content handler does. */
 ngx_int_t send_complaint(ngx_http_request_t *r, ngx_uint_t status,

@@ -243,6 +243,16 @@ void OperatorRequest::receive(const ClientAnswer &answer) noexcept
 
 void OperatorRequest::receive(const RulingsAnswer &answer) noexcept
 {
+    if (answer.is_cursor_wrong) {
+        status_ = NGX_HTTP_BAD_REQUEST;
+        write_complaint(Complaint::about("cursor is ", question_.cursor,
+                                         ", must be one that such a list has "
+                                         "ended with"),
+                        text_);
+        answer_is_there();
+        return;
+    }
+
     if (!answer.known) {
         give_up(answer.error, answer.reason);
         return;

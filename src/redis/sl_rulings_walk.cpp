@@ -205,17 +205,14 @@ PendingQuestion *RulingsWalks::start(const ErrandDesk &desk,
         return walk->go_on() ? walk : nullptr;
     }
 
-    if (!is_place) {
-        failure = ErrandFailure(StoreError::kScript, "\"");
-        failure.add(OneLine(cursor, desk.settings()).text());
-        failure.add("\" is not a cursor that such an answer has ended with");
-    } else if (are_many) {
+    if (are_many) {
         failure = ErrandFailure(StoreError::kOverload,
                                 "too many of such lists are being made");
     }
 
     RulingsAnswer answer{};
 
+    answer.is_cursor_wrong = !is_place;
     answer.error = failure.error();
     answer.reason = failure.reason();
     receiver.receive(answer);

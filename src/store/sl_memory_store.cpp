@@ -1,5 +1,6 @@
 #include "store/sl_memory_store.h"
 
+#include "base/pure/sl_number.h"
 #include "base/sl_clock.h"
 
 namespace sl {
@@ -86,8 +87,7 @@ Decided MemoryStore::intervene_once(const LimitQuery &client,
     return table->intervene(client, intervention, monotonic_us(), standing);
 }
 
-/* The cursor is the number of the entry to go on with. What is none is behind
- * all of them. */
+/* The cursor is the number of the entry to go on with. */
 PendingQuestion *MemoryStore::list_rulings(std::string_view zone,
                                            std::string_view cursor,
                                            OperatorReceiver &receiver) noexcept
@@ -95,16 +95,15 @@ PendingQuestion *MemoryStore::list_rulings(std::string_view zone,
     RulingsAnswer answer{};
     RulingsPage page;
     u_char next[NGX_INT32_LEN];
-    std::string_view beginning = "0";
-    std::string_view from = cursor.empty() ? beginning : cursor;
-    int64_t number =
-        ngx_atoi(reinterpret_cast<u_char *>(const_cast<char *>(from.data())),
-                 from.size());
+    int64_t from = cursor.empty() ? 0 : parse_count(cursor);
 
-    memory_.locked()->list_rulings(zone,
-                                   number >= 0 && number < UINT32_MAX
-                                       ? static_cast<uint32_t>(number)
-                                       : UINT32_MAX,
+    if (from < 0) {
+        answer.is_cursor_wrong = true;
+        receiver.receive(answer);
+        return nullptr;
+    }
+
+    memory_.locked()->list_rulings(zone, static_cast<uint32_t>(from),
                                    monotonic_us(), &page);
 
     if (page.next != 0) {

@@ -92,6 +92,9 @@ struct RulingsAnswer {
     StoreError error;
     std::string_view reason;
 
+    /* Nobody was asked: no such answer can have ended with that cursor. */
+    bool is_cursor_wrong;
+
     const RuledClient *clients;
     size_t count;
 
