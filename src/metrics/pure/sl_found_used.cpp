@@ -2,30 +2,23 @@
 
 namespace sl {
 
-namespace {
-
-/* The least number that is not below so many tenths of max; which may be too
- * large to be multiplied. */
-int64_t beginning_of(size_t tenth, int64_t max)
+size_t tenth_of(int64_t used, int64_t max) noexcept
 {
     constexpr auto kParts = static_cast<int64_t>(kTenths);
 
-    auto n = static_cast<int64_t>(tenth);
-
-    return max / kParts * n + (max % kParts * n + kParts - 1) / kParts;
-}
-
-}  // namespace
-
-size_t tenth_of(int64_t used, int64_t max) noexcept
-{
-    size_t tenth = kTenths - 1;
-
-    while (tenth > 0 && used < beginning_of(tenth, max)) {
-        tenth--;
+    if (used < 0) {
+        return 0;
     }
 
-    return tenth;
+    if (used >= max) {
+        return kTenths - 1;
+    }
+
+    /* no max is too large to be multiplied, but whatever comes must not
+     * overflow */
+    return static_cast<size_t>(max <= INT64_MAX / kParts
+                                   ? used * kParts / max
+                                   : used / (max / kParts + 1));
 }
 
 }  // namespace sl

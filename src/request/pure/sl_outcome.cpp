@@ -9,16 +9,6 @@ Outcome outweighing(Outcome a, Outcome b) noexcept
     return std::max(a, b);
 }
 
-bool is_refusal(Outcome outcome) noexcept
-{
-    return is_rejection(outcome) || outcome == Outcome::kFailedClosed;
-}
-
-bool is_rejection(Outcome outcome) noexcept
-{
-    return outcome == Outcome::kRejected || outcome == Outcome::kBanned;
-}
-
 Outcome outcome_of(const Verdict &verdict) noexcept
 {
     if (is_refusal(verdict)) {

@@ -21,12 +21,18 @@ enum class Outcome {
 
 Outcome outweighing(Outcome a, Outcome b) noexcept;
 
-/* The request does not pass. */
-bool is_refusal(Outcome outcome) noexcept;
-
 /* One of its limits refuses it, and it is known how long: it is over the limit,
  * or its client is banned. */
-bool is_rejection(Outcome outcome) noexcept;
+inline bool is_rejection(Outcome outcome) noexcept
+{
+    return outcome == Outcome::kRejected || outcome == Outcome::kBanned;
+}
+
+/* The request does not pass. */
+inline bool is_refusal(Outcome outcome) noexcept
+{
+    return is_rejection(outcome) || outcome == Outcome::kFailedClosed;
+}
 
 /* What one limit alone leads to; kNone as long as there is no answer. */
 Outcome outcome_of(const Verdict &verdict) noexcept;
