@@ -151,12 +151,18 @@ const Error kErrors[] = {
 
 ScriptCall::ScriptCall(const Words &command)
 {
-    if (command[0] == "EVAL" && command[2] == "2") {
-        check(command.size() == 10);
-        check(sl::cluster_slot(command[3]) == sl::cluster_slot(command[4]));
+    if (command[0] == "EVAL" && command.size() > 4) {
+        /* who only looks names one key */
+        bool is_look = command[2] == "1";
+
+        check(command.size() == (is_look ? 9 : 10));
+        check(is_look ? command[4] == "look"
+                      : command[2] == "2"
+                            && sl::cluster_slot(command[3])
+                                   == sl::cluster_slot(command[4]));
 
         kind = Kind::kIntervenes;
-        ids = {"o" + command[8]};
+        ids = {"o" + command[command.size() - 2]};
         return;
     }
 
