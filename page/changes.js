@@ -157,8 +157,8 @@ function askFirst(change) {
         'aria-labelledby': 'change-title', 'aria-describedby': 'change-words',
     });
     const form = add(dialog, 'form', { method: 'dialog' });
-    const client = { key: sought.key };
-    const { standing } = sought;
+    const { zone, key, standing } = sought;
+    const client = { key };
 
     add(form, 'h3', { id: 'change-title', text: change.title });
     (change.fields || []).forEach((addField) => addField(form, standing));
@@ -174,7 +174,7 @@ function askFirst(change) {
         confirm.disabled = true;
         setText(problem, '');
         try {
-            await make(change, readForm(form));
+            await make(change, { zone, key }, readForm(form));
             dialog.close();
         } catch (error) {
             setText(problem, withEscapes(error.message));
@@ -191,11 +191,9 @@ function askFirst(change) {
 }
 
 // Changes it on the server, which answers where the client stands then. What was asked
-// before is out of date.
-async function make(change, given) {
-    const { zone, key } = sought;
-
-    sought = { ...sought, isAsked: true };
+// before is out of date, also if that had the server refuse to tell any more.
+async function make(change, { zone, key }, given) {
+    sought = { ...sought, zone, key, isAsked: true };
     try {
         const standing = await talk(queryOf({ zone, key }), {
             method: change.method,

@@ -229,6 +229,19 @@ subtest 'without admin nothing offers changes' => sub {
 # What is asked about clients but for looks.
 sub changes { return grep { $_->{method} ne 'GET' } asked() }
 
+subtest 'a change is made that was asked for while the page may not look any more' => sub {
+    open_with(standing());
+    browser('search', zone => 'login', client => 'alice');
+    browser('click', name => 'Ban…');
+    browser('answer', answer => error(403, 'not now'));
+    page_when { ($_->{error} // '') ne '' } 'the page is refused a look';
+    browser('answer', answer => standing(ban => { until => time + 900 }));
+    browser('click', name => 'Ban');
+    my $page = page_when { !defined $_->{dialog} } 'done';
+    like $page->{told}, qr/^Client "alice" is refused by zone "login" until /;
+    ok $page->{standing}, 'and the client is shown again';
+};
+
 subtest 'changes are confirmed first' => sub {
     open_with(standing());
     my $page = browser('search', zone => 'login', client => 'alice');
