@@ -174,6 +174,7 @@ subtest 'a request with several limits that is the first to find out' => sub {
 subtest 'a proxy that says so when a connection is set up' => sub {
     my $proxy = $checks_of->('ERR no call with several keys', 1);
     my $behind = nginx_for('redis://127.0.0.1:' . $proxy->port, workers => 1);
+    wait_until { lines($behind, 'cluster://') } 20, 'the connection to be set up';
     is join(' ', map { status_of($behind, '/both?k=told') } 1 .. 6),
         join(' ', ('PASSED') x 5, 'REJECTED'), 'is asked about each limit alone';
     is scalar(lines($behind, 'cluster://')), 1, 'which is said';
