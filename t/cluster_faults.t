@@ -5,6 +5,8 @@ use strict;
 use warnings;
 use lib 't/lib';
 
+use File::Temp ();
+use SlidingLimit::Cluster ();
 use SlidingLimit::FakeRedis qw(read_command start_fake_redis);
 use SlidingLimit::Servers qw(begin_request free_port get start_nginx wait_until);
 use Test::More;
@@ -81,6 +83,30 @@ subtest 'a server that has left its cluster knows of nobody: it is asked again' 
 
     wait_until { status_of($nginx) eq '200 PASSED' } 30, 'requests to be counted';
     pass 'requests are counted';
+    is $nginx->bad_lines, '';
+};
+
+# What follows ASKING is for the server to decide about, and nothing else is.
+subtest 'a request is sent on to a server that nobody was connected to: ASKING goes before it' => sub {
+    my $dir = File::Temp->newdir;
+    my $to = start_fake_redis(undef, on_connect => sub {
+        my ($socket) = @_;
+        sleep 0.3;
+        while (my ($command, @words) = read_command($socket)) {
+            open my $seen, '>>', "$dir/seen" or die $!;
+            syswrite $seen, $command . (($words[2] // '') =~ /^rate_limit:[^:]/ ? ':check' : '') . ' ';
+            print $socket $command eq 'EVALSHA' ? SlidingLimit::FakeRedis::ADMITTED : "+OK\r\n";
+        }
+    });
+    my $port = $to->port;
+    my $node = start_node(\&tell_map, sub {
+        my ($socket) = @_;
+        return print $socket '-ASK ' . SlidingLimit::Cluster::slot('a') . " 127.0.0.1:$port\r\n";
+    });
+    my $nginx = nginx_for($node->port);
+
+    is status_of($nginx), '200 PASSED', 'it is counted';
+    like do { local @ARGV = "$dir/seen"; <> }, qr/ASKING EVALSHA:check $/, 'after the set-up';
     is $nginx->bad_lines, '';
 };
 

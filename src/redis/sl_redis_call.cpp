@@ -102,7 +102,7 @@ RedisCall::RedisCall(Kind kind, size_t limits, unsigned slot,
       carrier_(nullptr), waited_(0),
       timer_(Wakeup::calling<&RedisCall::end_time>(this, Wakeup::kNeeded)),
       is_late_(false), late_since_(0), watch_(nullptr), is_undecided_(false),
-      is_retried_(false), redirects_(0)
+      is_retried_(false), needs_asking_(false), redirects_(0)
 {}
 
 RedisCall::~RedisCall()

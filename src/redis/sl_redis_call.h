@@ -228,6 +228,11 @@ class RedisCall final : public RedisCommand,
      * before. */
     bool may_be_retried() noexcept { return !std::exchange(is_retried_, true); }
 
+    /* Another server has sent it to one that does not have the key yet, and has
+     * to be told. */
+    bool needs_asking() const noexcept { return needs_asking_; }
+    void set_asking(bool needs) noexcept { needs_asking_ = needs; }
+
     /* Returns how often it has been sent elsewhere, this time included. */
     unsigned add_redirect() noexcept { return ++redirects_; }
     void forget_redirects() noexcept { redirects_ = 0; }
@@ -303,6 +308,7 @@ class RedisCall final : public RedisCommand,
 
     bool is_undecided_;
     bool is_retried_;
+    bool needs_asking_;
     unsigned redirects_;
 };
 

@@ -99,13 +99,12 @@ RedisCall *RedisChannel::run(CallPtr &&errand, StoreError *why_not) noexcept
 
 CallPtr RedisChannel::adopt(CallPtr call, bool with_asking) noexcept
 {
-    if (!connection_.accepts() || call_count() >= kMaxCalls
-        || (with_asking && !connection_.send_asking()))
-    {
+    if (!connection_.accepts() || call_count() >= kMaxCalls) {
         return call;
     }
 
     call->excuse();
+    call->set_asking(with_asking);
 
     return send(std::move(call));
 }
@@ -186,10 +185,7 @@ CallPtr RedisChannel::send_alone(CallPtr call) noexcept
 {
     bool is_held = connection_.is_locating();
 
-    if (!is_held
-        && !connection_.send(call.get(), call->command().data(),
-                             call->command().size()))
-    {
+    if (!is_held && !write(*call)) {
         return call;
     }
 
@@ -206,6 +202,13 @@ CallPtr RedisChannel::send_alone(CallPtr call) noexcept
     }
 
     return nullptr;
+}
+
+bool RedisChannel::write(RedisCall &call) noexcept
+{
+    return (!call.needs_asking() || connection_.send_asking())
+           && connection_.send(&call, call.command().data(),
+                               call.command().size());
 }
 
 void RedisChannel::send_collected() noexcept

@@ -119,6 +119,7 @@ class RedisChannel final : private RedisUser,
 
     [[nodiscard]] CallPtr send(CallPtr call) noexcept;
     [[nodiscard]] CallPtr send_alone(CallPtr call) noexcept;
+    bool write(RedisCall &call) noexcept;
     void send_collected() noexcept;
     bool send_together(CallGroup &group) noexcept;
 
