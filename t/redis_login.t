@@ -6,7 +6,9 @@ use warnings;
 
 use lib 't/lib';
 use File::Temp ();
+use IO::Select ();
 use IO::Socket::IP ();
+use SlidingLimit::FakeRedis qw(start_fake_redis);
 use SlidingLimit::Rights qw(rights);
 use SlidingLimit::Servers qw(free_port start_redis start_nginx get wait_until);
 use Test::More;
@@ -287,6 +289,42 @@ SKIP: {
         is(scalar @lines, 1, 'one line');
         like($lines[0], qr/\[crit\].* redis "redis:\/\/leaver:\*\*\*\@$host" is down: NOPERM/,
             'a loud one');
+        shows_no_password($nginx);
+    };
+}
+
+# ---- what is said before the server has answered
+
+# Redis hangs up on clients that say much before they have logged in: a word of more than
+# 16 KB, or a command of more than ten words. What it has said of their password is lost then.
+for (['nothing to say', '', 'SCRIPT'], ['a database', 'db=3', 'SELECT'],
+    ['a password', "password=$SECRET", 'AUTH'],
+    ['a user and a database', "user=limiter password=$SECRET db=3", 'AUTH SELECT'])
+{
+    my ($name, $parameters, $expected) = @$_;
+
+    subtest "little is said before the server answers: $name" => sub {
+        my $first_words = "$dir/first_words";
+        my $slow = start_fake_redis(undef, on_connect => sub {
+            my ($socket) = @_;
+            my $heard = '';
+            1 while IO::Select->new($socket)->can_read(0.5)
+                && sysread $socket, $heard, 65536, length $heard;
+
+            open my $file, '>', $first_words or die $!;
+            syswrite $file, $heard;
+            print $socket "+OK\r\n" for $heard =~ /^\*/mg;
+            SlidingLimit::FakeRedis::serve($socket,
+                sub { my ($to) = @_; print $to SlidingLimit::FakeRedis::ADMITTED });
+        });
+        my $nginx = nginx('redis://127.0.0.1:' . $slow->port . " $parameters", workers => 1);
+
+        is(answer($nginx), '200 PASSED', 'a request that comes meanwhile waits, and is counted');
+
+        my $heard = do { open my $file, '<', $first_words or die $!; local $/; <$file> };
+        is(join(' ', $heard =~ /^\*\d+\r\n\$\d+\r\n(\w+)/mg), $expected, "it is $expected");
+        cmp_ok(length $heard, '<', 200, 'and short');
+        is(join("\n", lines_about_redis($nginx)), '', 'nothing to tell about Redis');
         shows_no_password($nginx);
     };
 }

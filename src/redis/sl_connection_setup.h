@@ -1,8 +1,15 @@
 /*
- * What is said on a new connection before it is of use: who we are, which
- * database we want, whether the server is a primary, the script, and a call of
- * it. All of it goes out at once, before the connection is even open: one round
- * trip. The call shows that counting works.
+ * What is said on a new connection before it is of use, in two round trips:
+ *
+ *   who we are, which database we want, whether the server is a primary ──▶
+ *   ◀── the answers: we are let in
+ *   the script, and a call of it that shows that counting works ──▶
+ *   ◀── the answers: it is set up
+ *
+ * The first part goes out before the connection is even open. The second has to
+ * wait for its answers: of a client that has not logged in Redis takes neither
+ * a word of more than 16 KB nor a command of more than ten words, but closes
+ * the connection. What it has said of the password may be lost then.
  *
  * If the server should be able to decide about keys of different slots, the
  * call is about two of them: if it is not, that is better known before there
@@ -28,6 +35,9 @@ class ConnectionSetup {
 
     ConnectionSetup(const ConnectionSetup &) = delete;
     ConnectionSetup &operator=(const ConnectionSetup &) = delete;
+
+    /* The server has let us in: the script is there, or on its way. */
+    bool is_let_in() const noexcept { return unanswered_ == 0; }
 
     /* Each of these is false if there is no memory or no connection. */
     bool start() noexcept;
@@ -62,7 +72,11 @@ class ConnectionSetup {
         ConnectionSetup *setup;
     };
 
+    bool knock() noexcept;
+    bool send_login() noexcept;
     bool send_select() noexcept;
+    bool send_role() noexcept;
+    void knock_answered() noexcept;
     bool send_first_probe() noexcept;
     bool send_probe(size_t keys) noexcept;
     void probe_answered() noexcept;
@@ -72,6 +86,7 @@ class ConnectionSetup {
     void refused(std::string_view error) noexcept;
 
     static void on_reply(RedisCommand *self, redisReply *reply) noexcept;
+    static void on_knock(RedisCommand *self, redisReply *reply) noexcept;
     static void on_login(RedisCommand *self, redisReply *reply) noexcept;
     static void on_role(RedisCommand *self, redisReply *reply) noexcept;
     static void on_script(RedisCommand *self, redisReply *reply) noexcept;
@@ -81,12 +96,16 @@ class ConnectionSetup {
     RedisConnection &connection_;
     RedisUser &user_;
 
+    /* How many commands of the first part have no answer yet. */
+    unsigned unanswered_;
+
     Probe probe_;
 
     /* SCRIPT LOAD is on its way: no need for a second one. */
     bool script_loading_;
 
     SetupCommand command_;
+    SetupCommand knock_command_;
     SetupCommand login_command_;
     SetupCommand role_command_;
     SetupCommand script_command_;

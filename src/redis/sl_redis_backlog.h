@@ -1,7 +1,7 @@
 /*
  * Calls that wait for a connection: those that take something back, which wait
  * for as long as it takes; and any others while it is not known yet where to
- * connect to, for as long as their time lasts.
+ * connect to, or the server has not let us in, for as long as their time lasts.
  */
 
 #pragma once

@@ -7,8 +7,9 @@ namespace sl {
 namespace {
 
 /*
- * hiredis's queue has no bound of its own. Redis answers this many in about
- * 100 ms: whatever came on top would only time out.
+ * Neither hiredis's queue nor the backlog has a bound of its own for them.
+ * Redis answers this many in about 100 ms: whatever came on top would only time
+ * out.
  */
 constexpr size_t kMaxCalls = 10000;
 
@@ -38,6 +39,11 @@ void RedisChannel::close() noexcept
     backlog_.clear();
 }
 
+bool RedisChannel::is_full() const noexcept
+{
+    return call_count() + backlog_.size() >= kMaxCalls;
+}
+
 bool RedisChannel::is_usable() noexcept
 {
     drop_if_stalled();
@@ -63,7 +69,7 @@ PendingQuestion *RedisChannel::ask(CallPtr &&call, Answer *answer) noexcept
         connection_.write_waiting_output();
     }
 
-    if (call_count() >= kMaxCalls) {
+    if (is_full()) {
         log_.complain("too many checks are waiting");
         *answer = Answer::none(StoreError::kOverload);
         return nullptr;
@@ -84,7 +90,7 @@ RedisCall *RedisChannel::run(CallPtr &&errand, StoreError *why_not) noexcept
 {
     RedisCall *sent = errand.get();
 
-    if (call_count() >= kMaxCalls) {
+    if (is_full()) {
         *why_not = StoreError::kOverload;
         return nullptr;
     }
@@ -99,7 +105,7 @@ RedisCall *RedisChannel::run(CallPtr &&errand, StoreError *why_not) noexcept
 
 CallPtr RedisChannel::adopt(CallPtr call, bool with_asking) noexcept
 {
-    if (!connection_.accepts() || call_count() >= kMaxCalls) {
+    if (!connection_.accepts() || is_full()) {
         return call;
     }
 
@@ -167,7 +173,7 @@ CallPtr RedisChannel::send(CallPtr call) noexcept
     }
 
     if (!call->may_be_joined() || owner_.needs_one_slot()
-        || connection_.is_locating())
+        || connection_.holds_calls())
     {
         return send_alone(std::move(call));
     }
@@ -183,7 +189,7 @@ CallPtr RedisChannel::send(CallPtr call) noexcept
  * the same. */
 CallPtr RedisChannel::send_alone(CallPtr call) noexcept
 {
-    bool is_held = connection_.is_locating();
+    bool is_held = connection_.holds_calls();
 
     if (!is_held && !write(*call)) {
         return call;
@@ -216,7 +222,7 @@ void RedisChannel::send_collected() noexcept
     while (collected_.size() > 0) {
         CallGroup group = collected_.next_group();
 
-        if (group.count > 1 && !connection_.is_locating()
+        if (group.count > 1 && !connection_.holds_calls()
             && send_together(group)) {
             continue;
         }
@@ -334,10 +340,23 @@ bool RedisChannel::look_after_calls() noexcept
 
 /* ---- the connection ---- */
 
+void RedisChannel::send_backlog() noexcept
+{
+    backlog_.send_all([this](CallPtr call) { return send(std::move(call)); });
+}
+
+void RedisChannel::let_in() noexcept
+{
+    /* what waits for a server's return waits until it is known to count */
+    if (connection_.accepts()) {
+        send_backlog();
+    }
+}
+
 void RedisChannel::connected() noexcept
 {
     recovery_.connected();
-    backlog_.send_all([this](CallPtr call) { return send(std::move(call)); });
+    send_backlog();
     owner_.channel_up(*this);
 }
 

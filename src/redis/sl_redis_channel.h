@@ -115,7 +115,9 @@ class RedisChannel final : private RedisUser,
         return calls_.size() + collected_.size();
     }
 
+    bool is_full() const noexcept;
     void postpone(CallPtr call) noexcept;
+    void send_backlog() noexcept;
 
     [[nodiscard]] CallPtr send(CallPtr call) noexcept;
     [[nodiscard]] CallPtr send_alone(CallPtr call) noexcept;
@@ -141,6 +143,7 @@ class RedisChannel final : private RedisUser,
     bool is_stalled() const noexcept;
     void drop_if_stalled() noexcept;
 
+    void let_in() noexcept override;
     void connected() noexcept override;
     void disconnected(Trouble trouble, std::string_view reason,
                       ngx_msec_t began) noexcept override;

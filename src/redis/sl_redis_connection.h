@@ -9,10 +9,10 @@
  *                         down ◀─────────────┘
  *                          └─reopen()──▶ set up ──▶ up, or down again
  *
- * Commands are accepted while starting (they wait behind the set-up) and while
- * up. Once it is down nobody waits for it; whoever uses it says when to try
- * again. Set-up ends with a real call of the script, so "up" means that
- * counting works.
+ * Calls are accepted while starting and while up. While starting they wait
+ * until the server has let us in, and then follow the script. Once it is down
+ * nobody waits for it; whoever uses it says when to try again. Set-up ends with
+ * a real call of the script, so "up" means that counting works.
  */
 
 #pragma once
@@ -47,7 +47,7 @@ class RedisConnection final : private LocatorUser {
     /* Every pending command gets its nullptr before this returns. */
     void close() noexcept;
 
-    /* send() has a chance. */
+    /* A call has a chance, now or in a moment. */
     bool accepts() const noexcept
     {
         return state_ == State::kStarting || state_ == State::kUp;
@@ -55,8 +55,12 @@ class RedisConnection final : private LocatorUser {
 
     bool is_up() const noexcept { return state_ == State::kUp; }
 
-    /* It is not known yet where to connect to: nothing can be sent. */
-    bool is_locating() const noexcept { return is_locating_; }
+    /* Calls have to wait: it is not known yet where to connect to, or the
+     * server has not let us in. */
+    bool holds_calls() const noexcept
+    {
+        return is_locating_ || !setup_.is_let_in();
+    }
 
     /*
      * Whether that is the server it is connected to, or connecting. The same

@@ -10,6 +10,10 @@ namespace sl {
 /* Whoever uses a connection. */
 class RedisUser {
   public:
+    /* The server has let us in. It is not known yet whether counting works, but
+     * calls will find the script. */
+    virtual void let_in() noexcept = 0;
+
     /* It is up, for the first time or again. */
     virtual void connected() noexcept = 0;
 

@@ -291,6 +291,21 @@ void Ledger::replied(const std::string &id, Outcome outcome)
     }
 }
 
+/* A Redis hangs up on those who say too much before they are logged in. It
+ * takes words of 16 KB; this bound is one that the scripts exceed however short
+ * they are. */
+void Server::check_modesty(const Words &command) const
+{
+    constexpr size_t kMostWords = 10;
+    constexpr size_t kLongestWord = 512;
+
+    check(has_spoken_ || command.size() <= kMostWords);
+
+    for (const std::string &word : command) {
+        check(has_spoken_ || word.size() <= kLongestWord);
+    }
+}
+
 bool Server::listen()
 {
     if (is_deaf_) {
@@ -301,6 +316,7 @@ bool Server::listen()
     Words words;
 
     while (!input_.empty() && take_words(&input_, &words)) {
+        check_modesty(words);
         ledger_.sent(words);
         commands_.push_back(std::move(words));
         words.clear();
@@ -517,6 +533,7 @@ void Server::say(const std::string &bytes)
 void Server::speak(size_t most)
 {
     if (!output_.empty()) {
+        has_spoken_ = true;
         output_.erase(
             0, wire_->send(output_.substr(0, most == 0 ? output_.npos : most)));
     }

@@ -121,12 +121,14 @@ class Server {
 
   private:
     Words take_command();
+    void check_modesty(const Words &command) const;
     std::string answer_of_script(const ScriptCall &call, unsigned how);
     std::string answer_of_scan(const Words &command, unsigned how) const;
 
     std::shared_ptr<Wire> wire_;
     Ledger &ledger_;
     bool is_deaf_ = false;
+    bool has_spoken_ = false;
     std::string input_;
     std::string output_;
     std::deque<Words> commands_;
