@@ -13,7 +13,8 @@ std::string_view script_text() noexcept;
 /* SHA-1 of the text in 40 lower-case hex digits. */
 std::string_view script_sha() noexcept;
 
-constexpr size_t kMaxClientScript = 16383;
+/* Commands that send it are written on the stack. */
+constexpr size_t kMaxClientScript = 24 * 1024;
 std::string_view client_script_text() noexcept;
 
 }  // namespace sl
