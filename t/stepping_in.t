@@ -602,7 +602,7 @@ subtest 'HTTP/2' => sub {
     }
     # nginx resets the stream of a body that it does not want; some versions of curl do not
     # read the answer then if they are still sending
-    my $too_large = sub { my ($send) = @_; for (1 .. 20) { my $told = $send->(); return $told if $told =~ /error/ } return '' };
+    my $too_large = sub { my ($send) = @_; for (1 .. 200) { my $told = $send->(); return $told if $told =~ /error/ } return '' };
     like $too_large->(sub { $curl->($url, @json, '-X', 'PUT', '-d', ' ' x 5000, '--stderr', '/dev/null') }), qr/too large.*413$/s, 'too large, with a length';
     like $too_large->(sub { scalar `head -c 5000 /dev/zero | curl -s --max-time 30 --http2-prior-knowledge -H 'Content-Type: application/json' -T - 'http://127.0.0.1:$h2_port$url'` }),
         qr/too large/, 'and without one';
