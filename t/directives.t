@@ -197,11 +197,11 @@ refused("cost=$_", { with_limit(limit(cost => $_)) }, qq{invalid cost "$_"}, $CO
 
 accepted("if=$_", with_limit(limit(if => $_))) for '$arg_a', '${arg_a}', '$arg_a$cookie_b', '1';
 
-accepted("algorithm=$_", with_limit(limit(algorithm => $_))) for qw(log buckets);
+accepted("algorithm=$_", with_limit(limit(algorithm => $_))) for qw(log packed buckets);
 
 refused("algorithm=$_", { with_limit(limit(algorithm => $_)) },
-    qq{invalid algorithm "$_", must be log or buckets})
-    for 'fixed', 'Log', 'bucket', 'log ', '$uri';
+    qq{invalid algorithm "$_", must be log, packed or buckets})
+    for 'fixed', 'Log', 'Packed', 'pack', 'bucket', 'log ', '$uri';
 
 accepted("buckets=$_", with_limit(limit(algorithm => 'buckets', buckets => $_)))
     for 1, 2, 6, 99, 100;
@@ -212,8 +212,9 @@ refused("buckets=$_", { with_limit(limit(algorithm => 'buckets', buckets => $_))
 
 refused('buckets= without algorithm=', { with_limit(limit(buckets => 6)) },
     'buckets=6 needs algorithm=buckets');
-refused('buckets= with algorithm=log', { with_limit(limit(algorithm => 'log', buckets => 6)) },
-    'buckets=6 needs algorithm=buckets');
+refused("buckets= with algorithm=$_", { with_limit(limit(algorithm => $_, buckets => 6)) },
+    'buckets=6 needs algorithm=buckets')
+    for qw(log packed);
 
 accepted('count=denied', with_limit(limit(count => 'denied')));
 
@@ -300,6 +301,8 @@ accepted('the same window, written differently',
     http => $redis . limit(window => '60s'), location => limit(window => '1m'));
 accepted('the same algorithm, written differently',
     http => $redis . limit(), location => limit(algorithm => 'log'));
+accepted('algorithm=packed at two levels',
+    http => $redis . limit(algorithm => 'packed'), location => limit(algorithm => 'packed'));
 accepted('the same number of buckets, written differently',
     http => $redis . limit(algorithm => 'buckets'),
     location => limit(algorithm => 'buckets', buckets => 6));
@@ -339,6 +342,13 @@ for (['window', 'zone "z" has a window of 2000 ms here, but 1000 ms in',
     ['algorithm, the other way round',
         'zone "z" has algorithm=buckets buckets=6 here, but algorithm=log in',
         limit(), limit(algorithm => 'buckets')],
+    ['algorithm, log and packed', 'zone "z" has algorithm=packed here, but algorithm=log in',
+        limit(), limit(algorithm => 'packed')],
+    ['algorithm, packed and log', 'zone "z" has algorithm=log here, but algorithm=packed in',
+        limit(algorithm => 'packed'), limit(algorithm => 'log')],
+    ['algorithm, packed and buckets',
+        'zone "z" has algorithm=buckets buckets=6 here, but algorithm=packed in',
+        limit(algorithm => 'packed'), limit(algorithm => 'buckets')],
     ['number of buckets',
         'zone "z" has algorithm=buckets buckets=7 here, but algorithm=buckets buckets=6 in',
         limit(algorithm => 'buckets'), limit(algorithm => 'buckets', buckets => 7)],

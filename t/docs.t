@@ -206,20 +206,23 @@ subtest 'the ACL line is enough' => sub {
     location /log { sliding_limit zone=log max=2 window=1s key=a; empty_gif; }
     location /cost { sliding_limit zone=cost max=4 window=1s key=a cost=2; empty_gif; }
     location /buckets { sliding_limit zone=buckets max=2 window=1s key=a algorithm=buckets buckets=2; empty_gif; }
+    location /packed { sliding_limit zone=packed max=2 window=1s key=a algorithm=packed; empty_gif; }
+    location /packed_cost { sliding_limit zone=packed_cost max=4 window=1s key=a cost=2 algorithm=packed; empty_gif; }
     location /denied { sliding_limit zone=denied max=2 window=1s key=a count=denied; empty_gif; }
     location /given_back { sliding_limit zone=back max=2 window=1s key=a cost=2 count_status=403; empty_gif; }
+    location /given_back_packed { sliding_limit zone=back_packed max=2 window=1s key=a algorithm=packed count_status=403; empty_gif; }
     location /given_back_buckets { sliding_limit zone=back_buckets max=2 window=1s key=a algorithm=buckets count_status=403; empty_gif; }
 END
-    for my $path (qw(log cost buckets denied)) {
+    for my $path (qw(log cost packed packed_cost buckets denied)) {
         my @status = map { (get($nginx->port, "/$path"))[0] } 1 .. 3;
         is "@status", '200 200 429', $path;
     }
-    for my $path (qw(given_back given_back_buckets)) {
+    for my $path (qw(given_back given_back_packed given_back_buckets)) {
         my @status = map { (get($nginx->port, "/$path"))[0] } 1 .. 3;
         is "@status", '200 200 200', $path;
     }
     sleep 1.8;
-    is +(get($nginx->port, "/$_"))[0], 200, "$_: also when entries expire" for qw(log cost buckets);
+    is +(get($nginx->port, "/$_"))[0], 200, "$_: also when entries expire" for qw(log cost packed packed_cost buckets);
     unlike $nginx->error_log, qr/NOPERM|failed|down/, 'no call was refused';
     is $nginx->bad_lines, '';
 };

@@ -86,26 +86,37 @@ bool set_number(ngx_conf_t *cf, const char *name, ngx_str_t *text,
     return to->fixed >= 0 || refuse_value(cf, name, *text, allowed);
 }
 
-/* Sets the number of buckets; 0: the algorithm is the log. */
-bool set_algorithm(ngx_conf_t *cf, const LimitParameters &given, unsigned *to)
+bool set_algorithm(ngx_conf_t *cf, const ngx_str_t &text, Algorithm *to)
 {
-    bool is_log = given.algorithm.len == 0 || view(given.algorithm) == "log";
-
-    if (!is_log && view(given.algorithm) != "buckets") {
-        return refuse_value(cf, "algorithm", given.algorithm, "log or buckets");
+    if (text.len == 0 || view(text) == "log") {
+        *to = Algorithm::kLog;
+    } else if (view(text) == "packed") {
+        *to = Algorithm::kPacked;
+    } else if (view(text) == "buckets") {
+        *to = Algorithm::kBuckets;
+    } else {
+        return refuse_value(cf, "algorithm", text, "log, packed or buckets");
     }
 
-    if (is_log && given.buckets.len != 0) {
+    return true;
+}
+
+bool set_buckets(ngx_conf_t *cf, const ngx_str_t &text, Algorithm algorithm,
+                 unsigned *to)
+{
+    bool has_buckets = algorithm == Algorithm::kBuckets;
+
+    if (!has_buckets && text.len != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sliding_limit: buckets=%V needs algorithm=buckets",
-                           &given.buckets);
+                           &text);
         return false;
     }
 
-    ngx_uint_t buckets = is_log ? 0 : kDefaultBuckets;
+    ngx_uint_t buckets = has_buckets ? kDefaultBuckets : 0;
 
-    if (given.buckets.len != 0
-        && !read_number(cf, "buckets", given.buckets, {1, kMostBuckets},
+    if (text.len != 0
+        && !read_number(cf, "buckets", text, {1, kMostBuckets},
                         "a whole number from 1 to 100", &buckets))
     {
         return false;
@@ -171,7 +182,8 @@ bool set_zone(ngx_conf_t *cf, const LimitParameters &given, const Number &max,
     if (!read_time(cf, "window", given.window,
                    {kShortestWindow, kLongestWindow},
                    "a time from 100ms to 31d", &here.window)
-        || !set_algorithm(cf, given, &here.buckets)
+        || !set_algorithm(cf, given.algorithm, &here.algorithm)
+        || !set_buckets(cf, given.buckets, here.algorithm, &here.buckets)
         || !set_count(cf, given.count, &here.counts_refused))
     {
         return false;

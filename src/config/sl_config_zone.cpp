@@ -5,15 +5,23 @@ namespace sl {
 namespace {
 
 /* The algorithm as the configuration writes it. */
-ngx_str_t algorithm_text(unsigned buckets, u_char (&memory)[64])
+ngx_str_t algorithm_text(const Zone &zone, u_char (&memory)[64])
 {
-    u_char *end = buckets
-                      ? ngx_snprintf(memory, sizeof(memory),
-                                     "algorithm=buckets buckets=%ui",
-                                     static_cast<ngx_uint_t>(buckets))
-                      : ngx_snprintf(memory, sizeof(memory), "algorithm=log");
+    switch (zone.algorithm) {
+    case Algorithm::kPacked:
+        return str("algorithm=packed");
 
-    return str(view(memory, end));
+    case Algorithm::kBuckets:
+        return str(
+            view(memory, ngx_snprintf(memory, sizeof(memory),
+                                      "algorithm=buckets buckets=%ui",
+                                      static_cast<ngx_uint_t>(zone.buckets))));
+
+    case Algorithm::kLog:
+        break;
+    }
+
+    return str("algorithm=log");
 }
 
 /* False, with a message, if a zone cannot be used in both ways. */
@@ -29,10 +37,10 @@ bool agree(ngx_conf_t *cf, const Zone &here, const Zone &first)
         return false;
     }
 
-    if (here.buckets != first.buckets) {
+    if (here.algorithm != first.algorithm || here.buckets != first.buckets) {
         u_char memory[2][64];
-        ngx_str_t ours = algorithm_text(here.buckets, memory[0]);
-        ngx_str_t theirs = algorithm_text(first.buckets, memory[1]);
+        ngx_str_t ours = algorithm_text(here, memory[0]);
+        ngx_str_t theirs = algorithm_text(first, memory[1]);
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sliding_limit: zone \"%V\" has %V here, but %V "

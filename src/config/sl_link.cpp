@@ -122,7 +122,9 @@ void note_how_zones_are_used(const MainConf &mcf)
     for_each_level(mcf, [](const Elements<Limit> &limits) {
         bool divided = limits.size() > 1 && are_divided(limits);
 
-        for (const Limit &limit : limits) {
+        for (Limit &limit : limits) {
+            limit.may_be_taken_back = divided || limit.count_status != nullptr;
+
             if (divided || limit.zone->counts_refused
                 || limit.count_status != nullptr) {
                 limit.zone->is_revised = true;

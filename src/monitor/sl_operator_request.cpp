@@ -21,6 +21,7 @@ LimitQuery to_query(const OperatorQuestion &question)
     query.key = question.key;
     query.window_us = static_cast<int64_t>(zone.window) * 1000;
     query.max = 1;
+    query.algorithm = zone.algorithm;
     query.buckets = zone.buckets;
     query.counts_refused = zone.counts_refused;
 

@@ -43,6 +43,7 @@ std::string_view write(const LimitQuery &client,
      * taken if it names others: who looks gets by with one */
     bool is_look = intervention.act == Act::kLook;
     CommandWriter command(room, is_look ? 9 : 10);
+    char algorithm[kMaxDigits];
 
     command.add("EVAL");
     command.add(client_script_text());
@@ -55,7 +56,7 @@ std::string_view write(const LimitQuery &client,
 
     command.add(word_for(intervention.act));
     command.add(client.window_us);
-    command.add(static_cast<int64_t>(client.buckets));
+    command.add(algorithm_word(client.algorithm, client.buckets, algorithm));
     command.add(intervention.for_us);
     command.add(intervention.max);
 

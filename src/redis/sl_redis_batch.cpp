@@ -51,7 +51,7 @@ CallGroup CallCollector::next_group() noexcept
         return group;
     }
 
-    size_t most = CallGroup::kMaxCalls / call->limits();
+    size_t most = CallGroup::most_about(call->limits());
 
     do {
         RedisCall *next = next_alike(*call);

@@ -5,15 +5,21 @@
 
 #pragma once
 
+#include <algorithm>
+
 #include "redis/sl_redis_call.h"
 
 namespace sl {
 
 /* Calls that share a command, or one that has its own. */
 struct CallGroup {
-    /* So many calls about one limit each; of calls with more limits there are
-     * fewer, as an answer has room for kMaxLimits. */
-    static constexpr size_t kMaxCalls = kMaxLimits;
+    /* Most calls; of calls about many limits there are fewer. */
+    static constexpr size_t kMaxCalls = 16;
+
+    static constexpr size_t most_about(size_t limits) noexcept
+    {
+        return std::min(kMaxCalls, kMaxLimitsInAnswer / limits);
+    }
 
     CallPtr calls[kMaxCalls];
     size_t count = 0;
@@ -31,10 +37,14 @@ class RedisBatch final : public RedisCommand {
     /* The calls are the carrier's; they must stay until the reply comes. */
     RedisBatch(CallCarrier &carrier, const CallGroup &group) noexcept;
 
-    /* Room for the command: for all their keys and ids, and the limits. */
+    /* Room for the command: for what each has, all their keys and ids, and the
+     * limits. */
     static constexpr size_t kMaxSize =
-        CallGroup::kMaxCalls * (sizeof(RedisKey::data) + kUuidSize + 4 * 32)
-        + 256;
+        4 * (CommandWriter::kAroundWord + 40)
+        + kMaxLimitsInAnswer
+              * (CommandWriter::kAroundWord + sizeof(RedisKey::data))
+        + CallGroup::kMaxCalls * (CommandWriter::kAroundWord + kUuidSize)
+        + ScriptText::kMaxShortLimits;
 
     /* In Redis's protocol, to `text`. */
     std::string_view write(char (&text)[kMaxSize]) const noexcept;

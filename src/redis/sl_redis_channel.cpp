@@ -116,10 +116,10 @@ CallPtr RedisChannel::adopt(CallPtr call, bool with_asking) noexcept
 }
 
 /*
- * Logs and buckets are taken back in calls of their own. In a log an entry is
- * found by its id, so it is taken back only once, however often that is tried.
- * A bucket has no ids: that must be tried only once, and needs the time at
- * which the request was counted.
+ * Logs and buckets are taken back in calls of their own. In a log, packed or
+ * not, an entry is found by its id, so it is taken back only once, however
+ * often that is tried. A bucket has no ids: that must be tried only once, and
+ * needs the time at which the request was counted.
  */
 void RedisChannel::take_back(const ScriptArgs &all) noexcept
 {
@@ -132,8 +132,9 @@ void RedisChannel::take_back(const ScriptArgs &all) noexcept
             continue;
         }
 
-        ScriptArgs args = all.only(
-            [&](size_t i) { return (all.limits[i].buckets == 0) == is_log; });
+        ScriptArgs args = all.only([&](size_t i) {
+            return (all.limits[i].algorithm != Algorithm::kBuckets) == is_log;
+        });
 
         if (args.count == 0) {
             continue;

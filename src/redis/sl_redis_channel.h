@@ -125,7 +125,10 @@ class RedisChannel final : private RedisUser,
     void send_collected() noexcept;
     bool send_together(CallGroup &group) noexcept;
 
-    void answered(CallGroup &group, const redisReply *reply) noexcept;
+    void answered(CallPtr call, const redisReply *reply) noexcept;
+    void answered_together(CallGroup &group, const redisReply *reply) noexcept;
+    bool understand(const redisReply *reply, size_t limits, LimitState *states,
+                    int64_t *time_us, uint32_t *undecided) noexcept;
     void answered_with_error(CallGroup &group, std::string_view error) noexcept;
     void lost(CallGroup &group) noexcept;
     void errand_replied(RedisCall &errand, const redisReply *reply) noexcept;

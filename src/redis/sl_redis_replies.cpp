@@ -42,18 +42,6 @@ bool may_be_about_several(RedisError error)
     return error == RedisError::kCrossSlot || error == RedisError::kThisCall;
 }
 
-/* What an answer says to the request whose limits begin there. */
-Answer part_of(const Answer &all, size_t first, size_t limits)
-{
-    Answer part = Answer::none(all.error);
-
-    part.known = all.known;
-    part.time_us = all.time_us;
-    std::copy_n(all.states + first, limits, part.states);
-
-    return part;
-}
-
 }  // namespace
 
 void RedisChannel::replied(RedisCall *const *calls, size_t count,
@@ -77,8 +65,10 @@ void RedisChannel::replied(RedisCall *const *calls, size_t count,
             : errand_replied(*group.calls[0], reply);
     } else if (reply->type == REDIS_REPLY_ERROR) {
         answered_with_error(group, text_of(reply));
+    } else if (group.count == 1) {
+        answered(std::move(group.calls[0]), reply);
     } else {
-        answered(group, reply);
+        answered_together(group, reply);
     }
 }
 
@@ -139,49 +129,76 @@ void RedisChannel::answered_with_error(CallGroup &group,
     }
 }
 
-/* Tells each call of a group what it would be told if it were alone. */
-void RedisChannel::answered(CallGroup &group, const redisReply *reply) noexcept
+void RedisChannel::answered(CallPtr call, const redisReply *reply) noexcept
 {
-    size_t limits = group.calls[0]->limits();
-    Answer all = Answer::none(StoreError::kNonsense);
+    Answer answer = Answer::none(StoreError::kNonsense);
     uint32_t undecided = 0;
 
-    /* what takes back is alone, and what the reply says does not matter */
-    if (group.calls[0]->takes_back()) {
-        if (!group.calls[0]->is_late()) {
+    /* what the reply says to what takes back does not matter */
+    if (call->takes_back()) {
+        if (!call->is_late()) {
             recovery_.succeeded();
         }
 
         return;
     }
 
-    all.known = read_reply(reply, group.count * limits, &all, &undecided);
+    answer.known = understand(reply, call->limits(), answer.states,
+                              &answer.time_us, &undecided);
 
-    if (!all.known) {
-        connection_.fail(Trouble::kUnreachable,
-                         "its answer is not what the script returns");
+    if (answer.known && undecided != 0) {
+        call = ask_again(std::move(call));
+        answer = Answer::none(StoreError::kConnection);
     }
 
-    /* most are alone and decided: that takes no copy of the answer */
-    if (group.count == 1 && undecided == 0) {
-        deliver(*group.calls[0], all);
-        return;
+    if (call != nullptr) {
+        deliver(*call, answer);
     }
+}
+
+/* Tells each call of a group what it would be told if it were alone. */
+void RedisChannel::answered_together(CallGroup &group,
+                                     const redisReply *reply) noexcept
+{
+    size_t limits = group.calls[0]->limits();
+    LimitState states[kMaxLimitsInAnswer];
+    int64_t time_us = 0;
+    uint32_t undecided = 0;
+    bool is_known =
+        understand(reply, group.count * limits, states, &time_us, &undecided);
 
     for (size_t i = 0; i < group.count; i++) {
         CallPtr &call = group.calls[i];
-        Answer answer = part_of(all, i * limits, limits);
+        Answer answer = Answer::none(StoreError::kNonsense);
 
-        if (all.known && (undecided & uint32_t{1} << i * limits)) {
-            call = group.count > 1 ? ask_alone(std::move(call))
-                                   : ask_again(std::move(call));
+        if (is_known && (undecided & uint32_t{1} << i * limits)) {
+            call = ask_alone(std::move(call));
             answer = Answer::none(StoreError::kConnection);
+        } else if (is_known) {
+            answer.known = true;
+            answer.time_us = time_us;
+            std::copy_n(states + i * limits, limits, answer.states);
         }
 
         if (call != nullptr) {
             deliver(*call, answer);
         }
     }
+}
+
+/* What read_reply() does; if it cannot, the connection is of no use. */
+bool RedisChannel::understand(const redisReply *reply, size_t limits,
+                              LimitState *states, int64_t *time_us,
+                              uint32_t *undecided) noexcept
+{
+    bool is_answer = read_reply(reply, limits, states, time_us, undecided);
+
+    if (!is_answer) {
+        connection_.fail(Trouble::kUnreachable,
+                         "its answer is not what the script returns");
+    }
+
+    return is_answer;
 }
 
 /* ---- replies to errands ---- */
@@ -251,8 +268,10 @@ void RedisChannel::deliver(RedisCall &call, const Answer &answer) noexcept
 
 /*
  * Together with others it could not be decided: something about it is not
- * ordinary. Whatever was counted all the same is known by its id, and not
- * counted twice. What nobody waits for any longer is gone.
+ * ordinary. It has not been counted then. (If the script failed halfway, it may
+ * have been: where it is known by its id it is not counted twice, and elsewhere
+ * too much is counted, never too little.) What nobody waits for any longer is
+ * gone.
  */
 CallPtr RedisChannel::ask_alone(CallPtr call) noexcept
 {

@@ -14,18 +14,20 @@ constexpr int64_t kUndecided = -1;
 ScriptLimit script_limit(const LimitQuery &limit, std::string_view prefix,
                          KeyStyle style)
 {
-    static const char *const kRules[2][2] = {{"", "n"}, {"d", "dn"}};
-
     return ScriptLimit{redis_key(prefix, limit.zone, limit.key, style),
                        limit.window_us,
                        limit.max,
                        limit.cost,
+                       limit.algorithm,
                        limit.buckets,
-                       kRules[limit.counts_refused][limit.dry_run]};
+                       limit.counts_refused,
+                       limit.dry_run,
+                       limit.algorithm == Algorithm::kPacked
+                           && limit.may_be_taken_back};
 }
 
-/* Most questions are: their limits are logs with a cost of 1 and no rule. The
- * script has a short form for them. */
+/* Most questions are: they cost 1, refused requests do not count, and there is
+ * no dry run. The script has a short form for them. */
 bool are_ordinary(const ScriptArgs &args)
 {
     if (args.count == 0 || args.time_us != ScriptArgs::kAsk) {
@@ -34,17 +36,53 @@ bool are_ordinary(const ScriptArgs &args)
 
     return std::all_of(
         args.limits, args.limits + args.count, [](const ScriptLimit &limit) {
-            return limit.cost == 1 && limit.buckets == 0 && *limit.rule == '\0';
+            return limit.cost == 1 && !limit.counts_refused && !limit.dry_run;
         });
 }
 
-/* How many limits, and what each of them is. */
+/* That ids are kept is said by the rule, where there is one. */
+std::string_view short_algorithm_word(const ScriptLimit &limit,
+                                      char (&room)[kMaxDigits])
+{
+    return limit.keeps_ids
+               ? "i"
+               : algorithm_word(limit.algorithm, limit.buckets, room);
+}
+
+std::string_view rule_of(const ScriptLimit &limit,
+                         char (&room)[ScriptText::kMaxRule])
+{
+    char *end = room;
+
+    if (limit.counts_refused) {
+        *end++ = 'd';
+    }
+
+    if (limit.dry_run) {
+        *end++ = 'n';
+    }
+
+    if (limit.keeps_ids) {
+        *end++ = 'i';
+    }
+
+    return {room, static_cast<size_t>(end - room)};
+}
+
 void add_short_limits(const ScriptArgs &args, CommandWriter *command)
 {
-    char count[1 + kMaxDigits] = {'/'};
-    char *end = write_number(count + 1, static_cast<int64_t>(args.count));
+    char algorithms[kMaxLimits * (1 + kMaxDigits)];
+    char *end = algorithms;
 
-    command->add({count, static_cast<size_t>(end - count)});
+    for (size_t i = 0; i < args.count; i++) {
+        char room[kMaxDigits];
+        std::string_view word = short_algorithm_word(args.limits[i], room);
+
+        *end++ = '/';
+        end += word.copy(end, word.size());
+    }
+
+    command->add({algorithms, static_cast<size_t>(end - algorithms)});
 
     for (size_t i = 0; i < args.count; i++) {
         command->add(args.limits[i].window_us);
@@ -56,12 +94,14 @@ void add_full_limits(const ScriptArgs &args, CommandWriter *command)
 {
     for (size_t i = 0; i < args.count; i++) {
         const ScriptLimit &limit = args.limits[i];
+        char word[kMaxDigits];
+        char rule[ScriptText::kMaxRule];
 
         command->add(limit.window_us);
         command->add(limit.max);
         command->add(limit.cost);
-        command->add(static_cast<int64_t>(limit.buckets));
-        command->add(limit.rule);
+        command->add(algorithm_word(limit.algorithm, limit.buckets, word));
+        command->add(rule_of(limit, rule));
     }
 }
 
@@ -77,6 +117,23 @@ void add_time(const ScriptArgs &args, CommandWriter *command)
 }
 
 }  // namespace
+
+std::string_view algorithm_word(Algorithm algorithm, unsigned buckets,
+                                char (&room)[kMaxDigits]) noexcept
+{
+    switch (algorithm) {
+    case Algorithm::kPacked:
+        return "p";
+
+    case Algorithm::kBuckets:
+        return {room, static_cast<size_t>(write_number(room, buckets) - room)};
+
+    case Algorithm::kLog:
+        break;
+    }
+
+    return "0";
+}
 
 ScriptArgs::ScriptArgs(const Query &query, int64_t time,
                        std::string_view prefix, KeyStyle style) noexcept
@@ -96,7 +153,9 @@ ScriptArgs ScriptArgs::probe(const RedisKey *keys, size_t count) noexcept
     args.count = count;
 
     for (size_t i = 0; i < count; i++) {
-        args.limits[i] = ScriptLimit{keys[i], 100000, 1000000, 1, 0, ""};
+        args.limits[i] =
+            ScriptLimit{keys[i], 100000, 1000000, 1,    Algorithm::kLog,
+                        0,       false,  false,   false};
     }
 
     return args;
@@ -190,10 +249,12 @@ bool read_packed(const redisReply *reply, size_t count, int64_t *numbers)
 
 }  // namespace
 
-bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
-                uint32_t *undecided) noexcept
+bool read_reply(const redisReply *reply, size_t limits, LimitState *states,
+                int64_t *time_us, uint32_t *undecided) noexcept
 {
-    int64_t numbers[numbers_in_ruled_answer(kMaxLimits)];
+    static_assert(kMaxLimitsInAnswer <= sizeof(*undecided) * 8);
+
+    int64_t numbers[numbers_in_ruled_answer(kMaxLimitsInAnswer)];
     size_t count = numbers_in_answer(limits);
 
     if (!read_packed(reply, count, numbers)
@@ -217,8 +278,7 @@ bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
         }
     }
 
-    return read_answer(numbers, count, limits, answer->states,
-                       &answer->time_us);
+    return read_answer(numbers, count, limits, states, time_us);
 }
 
 }  // namespace sl

@@ -19,9 +19,18 @@ struct ScriptLimit {
     int64_t window_us;
     int64_t max;
     int64_t cost;
+    Algorithm algorithm;
     unsigned buckets;
-    const char *rule;
+    bool counts_refused;
+    bool dry_run;
+
+    /* It is to be kept who was counted, where that is not done anyway. */
+    bool keeps_ids;
 };
+
+/* What the scripts call an algorithm; written to `room`, if it has to be. */
+std::string_view algorithm_word(Algorithm algorithm, unsigned buckets,
+                                char (&room)[kMaxDigits]) noexcept;
 
 struct ScriptArgs {
     static constexpr int64_t kAsk = -1;
@@ -78,12 +87,23 @@ class ScriptText {
      * have only the full one. Their answers are written differently, too. */
     enum class Form { kShortest, kFull };
 
+    /* What limits are in the short form: a word for all algorithms, and the
+     * window and the max of each. */
+    static constexpr size_t kMaxShortLimits =
+        CommandWriter::kAroundWord
+        + kMaxLimits
+              * (1 + kMaxDigits
+                 + 2 * (CommandWriter::kAroundWord + kMaxDigits));
+
+    /* The letters of a rule. */
+    static constexpr size_t kMaxRule = 3;
+
     /* Room for any call: what each has, and what a limit adds. */
     static constexpr size_t kMaxSize =
         6 * (CommandWriter::kAroundWord + kUuidSize + 40)
         + kMaxLimits
               * (6 * CommandWriter::kAroundWord + sizeof(RedisKey::data)
-                 + 4 * kMaxDigits + 2);
+                 + 4 * kMaxDigits + kMaxRule);
 
     /* Written to `room`, which outlives it. */
     ScriptText(const ScriptArgs &args, char (&room)[kMaxSize],
@@ -123,7 +143,7 @@ class ScriptText {
  * a request that it has not decided about, and wants to be asked about once
  * more, alone.
  */
-bool read_reply(const redisReply *reply, size_t limits, Answer *answer,
-                uint32_t *undecided) noexcept;
+bool read_reply(const redisReply *reply, size_t limits, LimitState *states,
+                int64_t *time_us, uint32_t *undecided) noexcept;
 
 }  // namespace sl

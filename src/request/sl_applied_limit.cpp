@@ -10,13 +10,10 @@ namespace {
  * Where a store decides about limits one by one, what one of them has counted
  * is taken back if another refuses: a refusal may end before its time.
  */
-size_t refusal_mark(const AppliedLimit &applied)
+bool is_decided_alone(const Zone &zone)
 {
-    const Zone &zone = *applied.limit->zone;
-
-    return zone.has_company && zone.store->decides_together() == Together::kNone
-               ? kNoMark
-               : applied.refusal_mark;
+    return zone.has_company
+           && zone.store->decides_together() == Together::kNone;
 }
 
 }  // namespace
@@ -36,18 +33,21 @@ void note(AppliedLimit *applied, const LimitState &state,
 LimitQuery to_query(const AppliedLimit &applied) noexcept
 {
     const Limit &limit = *applied.limit;
+    bool is_alone = is_decided_alone(*limit.zone);
 
     return LimitQuery{view(limit.zone->name),
                       view(applied.key),
                       static_cast<int64_t>(limit.zone->window) * 1000,
                       applied.max,
                       applied.cost,
+                      limit.zone->algorithm,
                       limit.zone->buckets,
                       limit.zone->counts_refused,
                       applied.verdict.dry_run,
                       limit.count_status != nullptr,
+                      applied.may_be_taken_back || is_alone,
                       applied.verdict.state.place,
-                      refusal_mark(applied)};
+                      is_alone ? kNoMark : applied.refusal_mark};
 }
 
 bool counts_with(const AppliedLimit &applied, ngx_uint_t status) noexcept

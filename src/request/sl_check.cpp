@@ -189,6 +189,9 @@ bool Check::add_limit(const Limit &limit) noexcept
                               ? kNoMark
                               : limit.refusal_mark;
 
+    /* who is refused for want of an answer may have been counted */
+    added->may_be_taken_back = limit.may_be_taken_back || lcf.on_error != kPass;
+
     if (values.max == 0 || values.cost > values.max) {
         /* nobody has to be asked, whatever was counted */
         added->is_asked = true;

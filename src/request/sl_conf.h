@@ -52,7 +52,8 @@ constexpr int64_t kMaxVaries = -1;
 struct Zone {
     ngx_str_t name;
     ngx_msec_t window;
-    unsigned buckets; /* 0: algorithm=log */
+    Algorithm algorithm;
+    unsigned buckets; /* 0 unless algorithm=buckets */
     bool counts_refused;
     int64_t max; /* kMaxVaries: a variable says it, or lines differ */
     ngx_str_t store_name;
@@ -87,6 +88,10 @@ struct Limit {
     StatusList *count_status;            /* nullptr: all count */
     ngx_uint_t phase;
     bool dry_run;
+
+    /* What the limit has counted is taken back with some statuses, or if
+     * another question about its request is answered with a refusal. */
+    bool may_be_taken_back;
 
     /*
      * For the deny cache. kNoMark, unless a refusal holds until the moment that

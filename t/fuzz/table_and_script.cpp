@@ -134,14 +134,14 @@ void ask_script(const Round &round)
     redis.call({"FLUSHALL"});
 }
 
-/* Those in which the clock does not step back, as the table's never does; and
- * short ones. */
+/* Those in which the clock does not step back, as the table's never does, and
+ * nothing is counted anew; and short ones. */
 std::vector<Mix> usable_mixes()
 {
     std::vector<Mix> list;
 
     for (Mix mix : mixes()) {
-        if (!mix.steps_back) {
+        if (!mix.steps_back && !mix.starts_anew()) {
             mix.requests = std::min(mix.requests, 300);
             list.push_back(mix);
         }

@@ -52,8 +52,9 @@ class Operations {
     void check_newcomer()
     {
         std::string name = "newcomer" + std::to_string(newcomers_++);
-        sl::LimitQuery limit{"new", name,  3600000000, 3,    1,
-                             0,     false, false,      false};
+        sl::LimitQuery limit{
+            "new", name,  3600000000, 3,    1, sl::Algorithm::kLog,
+            0,     false, false,      false};
         sl::LimitState state;
         int64_t time;
 
@@ -109,6 +110,9 @@ class Operations {
         limit.window_us = one_of(kWindows);
         limit.max = one_of(kMost);
         limit.buckets = one_of(kBuckets);
+        limit.algorithm = limit.buckets ? sl::Algorithm::kBuckets
+                          : kind & 32   ? sl::Algorithm::kPacked
+                                        : sl::Algorithm::kLog;
         limit.cost = std::min<int64_t>(limit.max, kind % 8 < 6 ? 1 : byte());
         limit.counts_refused = kind & 8;
         limit.dry_run = kind & 16;

@@ -28,7 +28,7 @@ struct Limit {
  */
 std::vector<Limit> read_limits(Input &input)
 {
-    size_t count = input.number<uint8_t>() % (sl::kMaxLimits + 2);
+    size_t count = input.number<uint8_t>() % (sl::kMaxLimitsInAnswer + 2);
     std::vector<Limit> limits(count);
 
     for (Limit &limit : limits) {
@@ -50,7 +50,7 @@ std::vector<Limit> read_limits(Input &input)
         numbers.push_back(small == 255 ? input.number<int64_t>() : small);
     }
 
-    LimitState states[sl::kMaxLimits];
+    LimitState states[sl::kMaxLimitsInAnswer];
     int64_t time_us;
 
     if (!sl::read_answer(numbers.data(), numbers.size(), count, states,
@@ -58,7 +58,7 @@ std::vector<Limit> read_limits(Input &input)
         return {};
     }
 
-    check(count <= sl::kMaxLimits);
+    check(count <= sl::kMaxLimitsInAnswer);
     check(time_us >= 0);
 
     for (size_t i = 0; i < count; i++) {

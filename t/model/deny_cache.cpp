@@ -55,10 +55,11 @@ class Test {
 
         for (Mix mix : mixes()) {
             /* it is not used where requests are taken back (see the last
-             * test), nor where every refusal counts */
+             * test), nor where every refusal counts; and a configuration that
+             * loses counts lets others pass than it remembers */
             mix.take_backs = false;
 
-            if (!mix.hammers) {
+            if (!mix.hammers && !mix.starts_anew()) {
                 run(mix);
             }
         }

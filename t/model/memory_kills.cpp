@@ -152,7 +152,11 @@ std::string why_not_led()
 LimitQuery limit_of(std::string_view key, int64_t cost = 1,
                     unsigned buckets = 0, int64_t max = 10000)
 {
-    return {"zone", key, kHour, max, cost, buckets, false, false, false};
+    return {"zone",  key,
+            kHour,   max,
+            cost,    buckets ? sl::Algorithm::kBuckets : sl::Algorithm::kLog,
+            buckets, false,
+            false,   false};
 }
 
 LimitQuery counting_refused(LimitQuery limit)

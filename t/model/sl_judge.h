@@ -53,6 +53,23 @@ inline std::string describe(const Intervention &intervention)
     return {};
 }
 
+/* As the script is told. */
+inline std::string algorithm_of(const Limit &limit)
+{
+    return limit.algorithm == Algorithm::kPacked
+               ? "p"
+               : std::to_string(limit.buckets);
+}
+
+inline std::string rule_of(const Limit &limit)
+{
+    bool is_packed = limit.algorithm == Algorithm::kPacked;
+
+    return std::string(limit.counts_refused ? "d" : "")
+           + (limit.dry_run ? "n" : "")
+           + (is_packed && limit.keeps_id() ? "i" : "");
+}
+
 inline std::string describe(const Call &call, const Limit &limit)
 {
     std::string line = text("%" PRId64 " ask", call.time);
@@ -67,9 +84,9 @@ inline std::string describe(const Call &call, const Limit &limit)
 
     return line
            + text(" %" PRIu64 ": window %" PRId64 " max %" PRId64
-                  " cost %" PRId64 " buckets %" PRId64 " rule '%s%s'",
-                  call.id, limit.window, limit.max, limit.cost, limit.buckets,
-                  limit.counts_refused ? "d" : "", limit.dry_run ? "n" : "");
+                  " cost %" PRId64 " algorithm %s rule '%s'",
+                  call.id, limit.window, limit.max, limit.cost,
+                  algorithm_of(limit).c_str(), rule_of(limit).c_str());
 }
 
 /* The calls about `key` up to one of them, with what the model says to each. */
@@ -95,7 +112,10 @@ inline std::vector<std::string> history(const Round &round, int key,
                              " %" PRId64 " %zu",
                              s.used, s.wait, s.ban_left, s.max, s.max_left,
                              s.entries.size());
-            } else if (!call.takes_back) {
+            } else if (call.takes_back) {
+                line += text(": %d to %d of all", call.taken_back.at_least,
+                             call.taken_back.at_most);
+            } else {
                 const Answer &a = call.answers[i];
 
                 line += text(": %d %" PRId64 " %" PRId64 " %" PRId64, a.admits,
@@ -248,6 +268,7 @@ class Judge {
     };
 
     std::map<int, std::vector<Counted>> counted_;
+    std::map<int, bool> are_buckets_;
 
     /* When it was first refused since the clock last stepped back. */
     std::map<int, int64_t> refused_since_;
@@ -255,8 +276,8 @@ class Judge {
     /* The longest that anything counts. */
     static int64_t longest(const Limit &limit)
     {
-        return limit.buckets == 0 ? limit.window
-                                  : (limit.buckets + 1) * limit.width();
+        return limit.has_buckets() ? (limit.buckets + 1) * limit.width()
+                                   : limit.window;
     }
 
     std::string judge(const Call &call, size_t i, const Answer &answer)
@@ -392,9 +413,8 @@ class Judge {
             auto is_shown = [&](const Shown &entry) {
                 return entry.ago == numbers[n] && entry.cost == numbers[n + 1]
                        && entry.was_refused == (numbers[n + 2] != 0)
-                       && (numbers[n + 3] == 0
-                           || entry.id
-                                  == static_cast<uint64_t>(numbers[n + 3]));
+                       && (entry.id == static_cast<uint64_t>(numbers[n + 3])
+                           || (numbers[n + 3] == 0 && entry.may_be_nobodys));
             };
             auto found =
                 std::find_if(expected.begin(), expected.end(), is_shown);
@@ -465,7 +485,7 @@ class Judge {
             call.may_be_short
             || (mix_.checks == Checks::kLongWaits && call.sizes[i] > 1000);
 
-        if (may_be_short && mix_.costs && limit.buckets == 0
+        if (may_be_short && mix_.costs && !limit.has_buckets()
             && answer.is_refusal() && answer.wait > 0
             && answer.wait < expected.wait)
         {
@@ -499,7 +519,7 @@ class Judge {
     std::string check_invariants(const Call &call, const Limit &limit,
                                  const Answer &answer)
     {
-        std::vector<Counted> &counted = counted_[limit.key];
+        std::vector<Counted> &counted = counted_as(limit);
         bool is_counted =
             answer.admits == 2 || (answer.admits == 0 && limit.counts_refused);
         int64_t now = true_time_;
@@ -539,6 +559,20 @@ class Judge {
         }
 
         return {};
+    }
+
+    /* What was counted in buckets does not count in a log, nor the other way
+     * round. */
+    std::vector<Counted> &counted_as(const Limit &limit)
+    {
+        auto known = are_buckets_.emplace(limit.key, limit.has_buckets()).first;
+
+        if (known->second != limit.has_buckets()) {
+            known->second = limit.has_buckets();
+            counted_[limit.key].clear();
+        }
+
+        return counted_[limit.key];
     }
 
     /* Until when what was counted before the clock stepped back may count. */
@@ -589,14 +623,23 @@ inline void report(Tap *tap, const Round &round, int key, size_t last,
                    const std::string &wrong)
 {
     constexpr size_t kLines = 12;
-    std::vector<std::string> lines = history(round, key, last);
-    size_t first = lines.size() > kLines ? lines.size() - kLines : 0;
+    const Call &call = round.calls[last];
 
-    tap->note(text("%s: %s, after %zu calls and these:", round.mix->title,
-                   wrong.c_str(), first));
+    for (const Limit &limit : call.limits) {
+        /* which of them was not taken back is not said */
+        if (limit.key != key && !call.takes_back) {
+            continue;
+        }
 
-    for (size_t i = first; i < lines.size(); i++) {
-        tap->note("  " + lines[i]);
+        std::vector<std::string> lines = history(round, limit.key, last);
+        size_t first = lines.size() > kLines ? lines.size() - kLines : 0;
+
+        tap->note(text("%s: %s, after %zu calls and these:", round.mix->title,
+                       wrong.c_str(), first));
+
+        for (size_t i = first; i < lines.size(); i++) {
+            tap->note("  " + lines[i]);
+        }
     }
 }
 

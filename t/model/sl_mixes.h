@@ -31,6 +31,7 @@ struct Mix {
     int64_t max = 60;
     int requests = 500; /* of a round, which has keys of its own */
     bool logs = false;
+    bool packed = false;
     bool buckets = false;
     bool costs = false;
     bool tiers = false; /* max varies from request to request */
@@ -40,7 +41,12 @@ struct Mix {
     bool steps_back = false;
     bool rulings = false; /* operators step in */
     bool hammers = false; /* asks much more often than is allowed */
+    bool alike = false;   /* clients of the same limits come at a time */
+    bool changes = false; /* of the algorithm, as by another configuration */
     Checks checks = Checks::kAll;
+
+    /* What was counted is lost at times, as only Redis's script loses it. */
+    bool starts_anew() const { return changes && buckets; }
 };
 
 inline std::vector<Mix> mixes()
@@ -48,55 +54,106 @@ inline std::vector<Mix> mixes()
     std::vector<Mix> list;
     Mix mix;
 
-    mix = Mix{"a log is exact", 142};
+    mix = Mix{"a log is exact", 60};
     mix.logs = true;
     list.push_back(mix);
 
-    mix = Mix{"a log of costs is exact", 100};
+    mix.title = "so is a packed one";
+    mix.logs = false;
+    mix.packed = true;
+    list.push_back(mix);
+
+    mix = Mix{"a log of costs is exact", 50};
     mix.logs = mix.costs = true;
     list.push_back(mix);
 
-    mix = Mix{"buckets are exact in their way", 100};
+    mix.title = "so is a packed one with costs";
+    mix.logs = false;
+    mix.packed = true;
+    list.push_back(mix);
+
+    mix = Mix{"buckets are exact in their way", 50};
     mix.buckets = mix.costs = true;
     list.push_back(mix);
 
-    mix = Mix{"max may vary and requests be taken back", 190};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
+    mix = Mix{"those who come at a time have their turns", 40};
+    mix.logs = mix.packed = mix.buckets = mix.alike = true;
+    mix.keys = 6;
+    mix.max = 30;
+    list.push_back(mix);
+
+    mix.title = "also with several limits, and whatever else goes on";
+    mix.share = 20;
+    mix.take_backs = mix.rulings = true;
+    mix.keys = 9;
+    mix.limits = 3;
+    list.push_back(mix);
+
+    mix.title = "wherever the clock goes meanwhile";
+    mix.rulings = false;
+    mix.steps_back = true;
+    list.push_back(mix);
+
+    mix = Mix{"nothing changes when logs are packed and unpacked", 34};
+    mix.logs = mix.packed = mix.changes = mix.costs = true;
+    mix.take_backs = mix.counts_refused = mix.rulings = true;
+    mix.keys = mix.limits = 2;
+    mix.max = 200;
+    list.push_back(mix);
+
+    mix.title = "between logs and buckets all is counted anew";
+    mix.share = 20;
+    mix.buckets = mix.tiers = mix.dry_runs = true;
+    list.push_back(mix);
+
+    mix = Mix{"max may vary", 20};
+    mix.logs = mix.packed = mix.buckets = mix.tiers = true;
+    list.push_back(mix);
+
+    mix = Mix{"max may vary and requests be taken back", 78};
+    mix.logs = mix.packed = mix.buckets = mix.costs = mix.tiers =
+        mix.take_backs = true;
     mix.max = 200;
     list.push_back(mix);
 
     mix = Mix{"several limits count all or nothing", 60};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.dry_runs = true;
+    mix.logs = mix.packed = mix.buckets = mix.costs = mix.tiers = mix.dry_runs =
+        true;
     mix.keys = mix.limits = 4;
     list.push_back(mix);
 
     mix = Mix{"everything goes together", 60};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
+    mix.logs = mix.packed = mix.buckets = mix.costs = mix.tiers =
+        mix.take_backs = true;
     mix.dry_runs = mix.counts_refused = true;
     mix.keys = mix.limits = 4;
     list.push_back(mix);
 
     mix = Mix{"costs may be as large as they get", 30};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
+    mix.logs = mix.packed = mix.buckets = mix.costs = mix.tiers =
+        mix.take_backs = true;
     mix.dry_runs = mix.counts_refused = true;
     mix.keys = mix.limits = 2;
     mix.max = 1000000000000000;
     list.push_back(mix);
 
     mix = Mix{"also when the clock steps back", 50};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
+    mix.logs = mix.packed = mix.buckets = mix.costs = mix.tiers =
+        mix.take_backs = true;
     mix.dry_runs = mix.counts_refused = mix.steps_back = true;
     mix.keys = mix.limits = 4;
     list.push_back(mix);
 
     mix = Mix{"which admits nothing early and locks nobody out", 50};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.steps_back = true;
+    mix.logs = mix.packed = mix.buckets = mix.costs = mix.tiers =
+        mix.steps_back = true;
     mix.dry_runs = true;
     mix.keys = mix.limits = 2;
     list.push_back(mix);
 
     mix = Mix{"forgotten refused requests make no difference", 40};
-    mix.logs = mix.counts_refused = mix.hammers = mix.take_backs = true;
+    mix.logs = mix.packed = mix.counts_refused = mix.hammers = mix.take_backs =
+        true;
     mix.keys = 1;
     mix.max = 100;
     mix.requests = 1500;
@@ -107,8 +164,20 @@ inline std::vector<Mix> mixes()
     mix.costs = mix.steps_back = true;
     list.push_back(mix);
 
+    mix = Mix{"nor do they when logs are packed and unpacked", 3};
+    mix.logs = mix.packed = mix.changes = mix.hammers = true;
+    mix.counts_refused = mix.take_backs = true;
+    mix.keys = 1;
+    mix.max = 100;
+    mix.requests = 1500;
+    list.push_back(mix);
+
+    mix.title = "whatever they cost";
+    mix.costs = true;
+    list.push_back(mix);
+
     mix = Mix{"with max varying they at least let nobody pass too early", 2};
-    mix.logs = mix.counts_refused = mix.hammers = true;
+    mix.logs = mix.packed = mix.counts_refused = mix.hammers = true;
     mix.costs = mix.tiers = true;
     mix.keys = 1;
     mix.max = 100;
@@ -117,17 +186,20 @@ inline std::vector<Mix> mixes()
     list.push_back(mix);
 
     mix = Mix{"operators ban clients, and give them another max", 50};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.rulings = true;
+    mix.logs = mix.packed = mix.buckets = mix.costs = mix.tiers = mix.rulings =
+        true;
     list.push_back(mix);
 
     mix = Mix{"operators step in, whatever else goes on", 50};
-    mix.logs = mix.buckets = mix.costs = mix.tiers = mix.take_backs = true;
+    mix.logs = mix.packed = mix.buckets = mix.costs = mix.tiers =
+        mix.take_backs = true;
     mix.dry_runs = mix.counts_refused = mix.rulings = true;
     mix.keys = mix.limits = 4;
     list.push_back(mix);
 
     mix = Mix{"who is banned does not count, however often it comes", 8};
-    mix.logs = mix.counts_refused = mix.hammers = mix.rulings = true;
+    mix.logs = mix.packed = mix.counts_refused = mix.hammers = mix.rulings =
+        true;
     mix.keys = 1;
     mix.max = 100;
     mix.requests = 1500;
@@ -147,7 +219,13 @@ inline std::vector<Mix> mixes()
     mix.checks = Checks::kLongWaits;
     list.push_back(mix);
 
+    mix.title = "and so is a packed one";
+    mix.logs = false;
+    mix.packed = true;
+    list.push_back(mix);
+
     mix.title = "so are several that are asked about at once";
+    mix.logs = true;
     mix.keys = mix.limits = 4;
     mix.max = 1500;
     mix.requests = 6000;
@@ -161,8 +239,14 @@ inline std::vector<Mix> mixes()
     mix.checks = Checks::kLongWaits;
     list.push_back(mix);
 
+    mix.title = "nor does a packed one";
+    mix.logs = false;
+    mix.packed = true;
+    list.push_back(mix);
+
     mix.title = "nor do several at a time, with max varying";
     mix.share = 14;
+    mix.logs = true;
     mix.tiers = true;
     mix.keys = mix.limits = 2;
     mix.max = 2000;

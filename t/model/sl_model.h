@@ -4,9 +4,13 @@
  *
  * If the clock steps back there are requests from the future. They were counted
  * before, so from the moment at which that is noticed they count as of then. In
- * buckets it is noticed by whoever asks; in a log when a request finds no room,
- * or nothing that is older. From buckets in which something was moved nothing
- * is taken back any more, because nobody could tell whose counts are there.
+ * buckets and packed logs it is noticed by whoever asks; in a log when a
+ * request finds no room, or nothing that is older. From buckets in which
+ * something was moved nothing is taken back any more, because nobody could tell
+ * whose counts are there.
+ *
+ * Logs of both kinds may take turns, and nothing changes by that. Buckets
+ * cannot be made of a log, nor a log of buckets: then all is counted anew.
  *
  * It knows nothing of how a store keeps its counts. What it leaves open is left
  * open on purpose: taking back what has already left the window changes nothing
@@ -27,15 +31,31 @@
 
 namespace sl_model {
 
+/* What is kept of requests: each one's time and id, or its time and only on
+ * demand its id, or how many there were in a part of the window. */
+enum class Algorithm { kLog, kPacked, kBuckets };
+
 /* What one request asks of one limit; times are in microseconds. */
 struct Limit {
     int key;
     int64_t window;
     int64_t max;
-    int64_t cost;    /* 0 only looks */
-    int64_t buckets; /* 0: a log */
+    int64_t cost; /* 0 only looks */
+    Algorithm algorithm;
+    int64_t buckets; /* 0 where there are none */
     bool counts_refused;
     bool dry_run;
+
+    /* Only a packed log has to know before. */
+    bool may_be_taken_back;
+
+    bool has_buckets() const { return algorithm == Algorithm::kBuckets; }
+
+    bool keeps_id() const
+    {
+        return algorithm == Algorithm::kLog
+               || (algorithm == Algorithm::kPacked && may_be_taken_back);
+    }
 
     /* Of a bucket: so that all of them are at least a window. */
     int64_t width() const { return (window + buckets - 1) / buckets; }
@@ -44,7 +64,7 @@ struct Limit {
      * window. A bucket leaves as a whole: all of it must be a window old. */
     int64_t leaves_at(int64_t time) const
     {
-        if (buckets == 0) {
+        if (!has_buckets()) {
             return time + window;
         }
 
@@ -81,6 +101,9 @@ struct Shown {
     int64_t cost;
     bool was_refused;
     uint64_t id; /* 0: nobody's */
+
+    /* Nobody needs to know whose it is, but somebody may. */
+    bool may_be_nobodys;
 };
 
 /* Where a client stands; what is 0 is not there. */
@@ -102,8 +125,8 @@ struct TakenBack {
 
 class Model {
   public:
-    /* Of more requests than that, all from the future, it is not known any more
-     * whose they are. */
+    /* Of more requests than that in a log that is not packed, all from the
+     * future, it is not known any more whose they are. */
     explicit Model(size_t tells_apart = SIZE_MAX) : tells_apart_(tells_apart) {}
 
     std::vector<Answer> ask(int64_t now, uint64_t id,
@@ -115,6 +138,8 @@ class Model {
         touched_ = 0;
 
         for (const Limit &limit : limits) {
+            start_anew_if_changed(limit);
+
             size_t before = size(limit.key);
 
             drop_what_has_left(now, limit);
@@ -136,7 +161,8 @@ class Model {
                           : limit.counts_refused && !is_banned(now, limit);
 
             if (is_counted) {
-                add(limit.key, {now, limit.cost, id, !admits[i]});
+                add(limit.key,
+                    {now, limit.cost, id, limit.keeps_id(), !admits[i]});
             }
 
             Answer answer;
@@ -162,12 +188,13 @@ class Model {
         TakenBack result{0, 0};
 
         for (const Limit &limit : limits) {
-            bool found = limit.buckets == 0 ? remove_from_log(id, limit)
-                                            : remove_from_bucket(then, limit);
+            int64_t counted = limit.has_buckets()
+                                  ? remove_from_bucket(then, limit)
+                                  : remove_from_log(id, limit);
 
-            if (found) {
+            if (counted != kNever) {
                 result.at_most++;
-                result.at_least += limit.leaves_at(then) > now;
+                result.at_least += limit.leaves_at(counted) > now;
             }
         }
 
@@ -249,6 +276,7 @@ class Model {
         int64_t time;
         int64_t cost;
         uint64_t id; /* kNobody: whose it is is not known any more */
+        bool keeps_id;
         bool was_refused;
     };
 
@@ -267,6 +295,7 @@ class Model {
     std::map<int, Entries> keys_;
     std::map<int, Passed> passed_;
     std::map<int, Ruling> rulings_;
+    std::map<int, bool> are_buckets_;
 
     /* The time of the latest request whose count was moved, by key. */
     std::map<int, int64_t> moved_;
@@ -282,6 +311,18 @@ class Model {
             [&](const Entry &other) { return other.time <= entry.time; });
 
         entries.insert(later.base(), entry);
+    }
+
+    /* By another configuration. What was ruled stays. */
+    void start_anew_if_changed(const Limit &limit)
+    {
+        auto known = are_buckets_.emplace(limit.key, limit.has_buckets()).first;
+
+        if (known->second != limit.has_buckets()) {
+            known->second = limit.has_buckets();
+            keys_[limit.key].clear();
+            moved_.erase(limit.key);
+        }
     }
 
     /* Left is left: also if the clock is set back afterwards. */
@@ -307,17 +348,18 @@ class Model {
     {
         Entries &entries = keys_[limit.key];
 
+        bool is_plain = limit.algorithm == Algorithm::kLog;
+
         if (entries.empty()
-            || (limit.buckets == 0 && admits && entries.front().time <= now))
-        {
+            || (is_plain && admits && entries.front().time <= now)) {
             return;
         }
 
-        bool are_one = limit.buckets == 0 && told_apart(entries) > tells_apart_
+        bool are_one = is_plain && told_apart(entries) > tells_apart_
                        && entries.front().time > now;
 
         for (Entry &entry : entries) {
-            if (limit.buckets > 0
+            if (limit.has_buckets()
                 && entry.time / limit.width() > now / limit.width()) {
                 int64_t &moved = moved_[limit.key];
 
@@ -467,9 +509,9 @@ class Model {
     static void show(int64_t now, const Limit &limit, const Entry &entry,
                      std::vector<Shown> *shown)
     {
-        if (limit.buckets == 0) {
-            shown->push_back(
-                {now - entry.time, entry.cost, entry.was_refused, entry.id});
+        if (!limit.has_buckets()) {
+            shown->push_back({now - entry.time, entry.cost, entry.was_refused,
+                              entry.id, !entry.keeps_id});
             return;
         }
 
@@ -478,11 +520,12 @@ class Model {
         if (!shown->empty() && shown->back().ago == now - began) {
             shown->back().cost += entry.cost;
         } else {
-            shown->push_back({now - began, entry.cost, false, kNobody});
+            shown->push_back({now - began, entry.cost, false, kNobody, true});
         }
     }
 
-    bool remove_from_log(uint64_t id, const Limit &limit)
+    /* Returns when it was counted; kNever: it was not. */
+    int64_t remove_from_log(uint64_t id, const Limit &limit)
     {
         Entries &entries = keys_[limit.key];
         auto it = std::find_if(entries.begin(), entries.end(),
@@ -491,16 +534,18 @@ class Model {
                                });
 
         if (it == entries.end()) {
-            return false;
+            return kNever;
         }
 
+        int64_t time = it->time;
+
         entries.erase(it);
-        return true;
+        return time;
     }
 
-    /* Where nothing was moved, all counts in a bucket are of requests that were
-     * counted in it: any of them will do. */
-    bool remove_from_bucket(int64_t then, const Limit &limit)
+    /* The same. Where nothing was moved, all counts in a bucket are of requests
+     * that were counted in it: any of them will do. */
+    int64_t remove_from_bucket(int64_t then, const Limit &limit)
     {
         Entries &entries = keys_[limit.key];
         auto moved = moved_.find(limit.key);
@@ -508,7 +553,7 @@ class Model {
         if (moved != moved_.end()
             && then / limit.width() <= moved->second / limit.width())
         {
-            return false;
+            return kNever;
         }
 
         int64_t left = limit.cost;
@@ -530,7 +575,8 @@ class Model {
 
         entries.erase(std::remove_if(entries.begin(), entries.end(), is_void),
                       entries.end());
-        return found;
+
+        return found ? then : kNever;
     }
 };
 

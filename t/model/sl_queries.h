@@ -10,24 +10,30 @@
 
 namespace sl_model {
 
+/* The algorithms have the same names in both. */
+inline sl::LimitQuery query_of(const Limit &limit, const std::string &name)
+{
+    return {"zone",
+            name,
+            limit.window,
+            limit.max,
+            limit.cost,
+            static_cast<sl::Algorithm>(limit.algorithm),
+            static_cast<unsigned>(limit.buckets),
+            limit.counts_refused,
+            limit.dry_run,
+            false,
+            limit.may_be_taken_back};
+}
+
 class Queries {
   public:
     explicit Queries(const std::vector<Limit> &limits)
         : names_(limits.size()), queries_(limits.size())
     {
         for (size_t i = 0; i < limits.size(); i++) {
-            const Limit &limit = limits[i];
-
-            names_[i] = std::to_string(limit.key);
-            queries_[i] = {"zone",
-                           names_[i],
-                           limit.window,
-                           limit.max,
-                           limit.cost,
-                           static_cast<unsigned>(limit.buckets),
-                           limit.counts_refused,
-                           limit.dry_run,
-                           false};
+            names_[i] = std::to_string(limits[i].key);
+            queries_[i] = query_of(limits[i], names_[i]);
         }
     }
 

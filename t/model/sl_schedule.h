@@ -43,6 +43,9 @@ struct Store {
      */
     int64_t goes_through = 0;
     int64_t fewer_for_limit = 0;
+
+    /* Whose requests they are that operators are shown. */
+    bool shows_ids = false;
 };
 
 struct Key {
@@ -50,6 +53,9 @@ struct Key {
     Limit limit;
 
     bool has_tiers;
+
+    /* Of 100 requests so many may be taken back from a packed log. */
+    int with_ids;
 
     /* Operators may give it another max: the same as with tiers. */
     bool may_be_overridden;
@@ -129,8 +135,12 @@ class Planner {
 
         /* a crowd must not be left alone for long */
         if (is_crowded()) {
-            leaps_ = mix_.hammers ? 30 : 10;
+            leaps_ = mix_.hammers || mix_.costs ? 30 : 10;
         }
+
+        static const int64_t kDearest[] = {2, 2, 20, 200};
+
+        dearest_ = kDearest[random_.below(4)];
 
         if (mix_.hammers) {
             rate_ = 3 + 200 / round_.keys[0].limit.max;
@@ -192,6 +202,9 @@ class Planner {
     int leaps_;
     int64_t rate_;
 
+    /* What a small request of a long log costs at most. */
+    int64_t dearest_;
+
     /* That the last answer named. */
     int64_t wait_;
 
@@ -202,6 +215,14 @@ class Planner {
     {
         Key key{};
         Limit &limit = key.limit;
+
+        /* requests of the same limits, but of other clients */
+        if (mix_.alike && round_.keys.size() >= limits_of_request()) {
+            key = round_.keys[round_.keys.size() - limits_of_request()];
+            limit.key = number;
+            round_.keys.push_back(key);
+            return;
+        }
 
         limit.key = number;
 
@@ -219,9 +240,11 @@ class Planner {
             limit.window = random_.between(1 + first / 4, 1 + first * 2);
         }
 
-        if (mix_.buckets && (!mix_.logs || random_.chance(50))) {
-            limit.buckets = random_.of_any_size(100);
-        }
+        choose_algorithm(&limit);
+
+        static const int kWithIds[] = {0, 50, 100, 100};
+
+        key.with_ids = kWithIds[random_.below(4)];
 
         if (mix_.checks == Checks::kLongWaits) {
             limit.max = random_.between(mix_.max / 2, mix_.max);
@@ -235,20 +258,66 @@ class Planner {
             mix_.counts_refused && (mix_.hammers || random_.chance(30));
 
         /* no bound to what is counted there, and no more than 2^53 is exact */
-        if (is_huge() && limit.buckets > 0) {
+        if (is_huge() && limit.has_buckets()) {
             limit.counts_refused = false;
         }
 
         limit.dry_run = mix_.dry_runs && random_.chance(30);
 
-        key.has_tiers = mix_.tiers
-                        && (!limit.counts_refused || limit.buckets > 0
-                            || mix_.checks == Checks::kInvariants);
+        bool never_forgets = limit.has_buckets() && !mix_.changes;
 
-        key.may_be_overridden = !limit.counts_refused || limit.buckets > 0
+        key.may_be_overridden = !limit.counts_refused || never_forgets
                                 || mix_.checks == Checks::kInvariants;
+        key.has_tiers = mix_.tiers && key.may_be_overridden;
 
         round_.keys.push_back(key);
+    }
+
+    size_t limits_of_request() const
+    {
+        return static_cast<size_t>(mix_.limits);
+    }
+
+    /* One of those that the mix has. */
+    void choose_algorithm(Limit *limit)
+    {
+        std::vector<Algorithm> algorithms;
+
+        if (mix_.logs) {
+            algorithms.push_back(Algorithm::kLog);
+        }
+
+        if (mix_.packed) {
+            algorithms.push_back(Algorithm::kPacked);
+        }
+
+        if (mix_.buckets) {
+            algorithms.push_back(Algorithm::kBuckets);
+        }
+
+        limit->algorithm = any_of(algorithms);
+        limit->buckets = limit->has_buckets() ? random_.of_any_size(100) : 0;
+    }
+
+    /* The configuration is another from now on. */
+    void change_algorithm(Key *key)
+    {
+        Limit before = key->limit;
+
+        choose_algorithm(&key->limit);
+
+        /* the number of buckets does not change, nobody could tell what a part
+         * of the window has in it then */
+        if (key->limit.algorithm == before.algorithm) {
+            key->limit.buckets = before.buckets;
+            return;
+        }
+
+        if (key->limit.has_buckets() || before.has_buckets()) {
+            key->may_forget = false;
+            key->backlog = 0;
+            keep_from_taking_back(key->limit);
+        }
     }
 
     /* Only many requests show what this is about. */
@@ -267,7 +336,7 @@ class Planner {
 
         if (random_.below(10000) < leaps_) {
             leap(limit);
-        } else if (kind < 35) {
+        } else if (kind < (mix_.alike ? 75 : 35)) {
             return;
         } else if (kind < 50) {
             now_ += random_.between(1, 3);
@@ -281,7 +350,7 @@ class Planner {
     /* Far away, or exactly to where something changes, or right next to it. */
     void leap(const Limit &limit)
     {
-        int64_t width = limit.buckets > 0 ? limit.width() : limit.window;
+        int64_t width = limit.has_buckets() ? limit.width() : limit.window;
         int64_t kind = random_.below(100);
         int64_t to = now_;
 
@@ -354,6 +423,8 @@ class Planner {
         }
 
         limit.cost = cost_of(limit);
+        limit.may_be_taken_back = limit.algorithm != Algorithm::kPacked
+                                  || random_.chance(key.with_ids);
 
         return limit;
     }
@@ -365,13 +436,20 @@ class Planner {
         }
 
         if (mix_.checks == Checks::kLongWaits) {
+            /* what has left and may still be there could take their place */
+            if (key_of(limit).backlog > 0 && random_.chance(50)) {
+                return random_.between(1, limit.max);
+            }
+
             /* many small ones, and then large ones that have to wait */
             bool is_half_full =
                 model_.size(limit.key) > static_cast<size_t>(limit.max / 2);
 
             return is_half_full && random_.chance(5)
                        ? random_.between(limit.max / 2 + 1, limit.max)
-                       : std::min(limit.max, random_.between(1, 10) / 10 + 1);
+                   : random_.chance(10)
+                       ? std::min(limit.max, random_.between(2, dearest_))
+                       : 1;
         }
 
         int64_t kind = random_.below(100);
@@ -416,7 +494,7 @@ class Planner {
             remembered = 0;
         }
 
-        return limit.counts_refused && limit.buckets == 0
+        return limit.counts_refused && !limit.has_buckets()
                && static_cast<int64_t>(model_.size(limit.key)) >= remembered;
     }
 
@@ -438,7 +516,8 @@ class Planner {
         key->backlog -= std::min(key->backlog, removed);
 
         if (passed.remained == 0 || store_.goes_through == 0
-            || key->limit.buckets > 0) {
+            || key->limit.has_buckets())
+        {
             key->backlog = 0;
         }
     }
@@ -455,6 +534,10 @@ class Planner {
             keys.push_back(&key);
         }
 
+        if (mix_.alike) {
+            return keys_of_a_client(keys);
+        }
+
         auto limits = static_cast<size_t>(random_.between(1, mix_.limits));
 
         while (keys.size() > limits) {
@@ -463,6 +546,16 @@ class Planner {
         }
 
         return keys;
+    }
+
+    std::vector<Key *> keys_of_a_client(const std::vector<Key *> &keys)
+    {
+        auto clients = keys.size() / limits_of_request();
+        auto first =
+            keys.begin()
+            + random_.below(static_cast<int64_t>(clients)) * mix_.limits;
+
+        return {first, first + mix_.limits};
     }
 
     /* To the time of the next call. */
@@ -492,12 +585,17 @@ class Planner {
         call.intervention = any_intervention(key);
         call.standing = model_.intervene(now_, key.limit, call.intervention);
 
+        for (Shown &shown : call.standing.entries) {
+            shown.id = store_.shows_ids ? shown.id : 0;
+        }
+
         if (model_.size(key.limit.key) == 0) {
             key.may_forget = false;
             key.backlog = 0;
         }
 
-        if (call.intervention.act == Act::kForget) {
+        /* in buckets that would take back what others have counted since */
+        if (call.intervention.act == Act::kForget && key.limit.has_buckets()) {
             keep_from_taking_back(key.limit);
         }
 
@@ -532,25 +630,23 @@ class Planner {
                 lasts == 0 ? 0 : random_.between(1, 2 * key.limit.max)};
     }
 
-    /* Around the window, or up to where something leaves, or shorter. */
+    /* Around the window, or up to where something leaves, or shorter, or much
+     * longer. */
     int64_t any_length(const Limit &limit)
     {
         int64_t kind = random_.below(100);
         int64_t length = kind < 20   ? limit.window + random_.between(-1, 1)
                          : kind < 40 ? wait_ + random_.between(-1, 1)
                          : kind < 80 ? limit.window / random_.between(2, 20)
-                                     : random_.below(2 * limit.window);
+                         : kind < 95 ? random_.below(2 * limit.window)
+                                     : random_.below(20 * limit.window);
 
-        return std::max<int64_t>(length, 1);
+        /* nothing is ruled for more than a year */
+        return std::clamp<int64_t>(length, 1, 365 * 86400 * kSecond);
     }
 
-    /* In buckets that would take back what others have counted since. */
     void keep_from_taking_back(const Limit &forgotten)
     {
-        if (forgotten.buckets == 0) {
-            return;
-        }
-
         for (Counted &counted : counted_) {
             std::vector<Limit> &limits = counted.limits;
 
@@ -580,6 +676,10 @@ class Planner {
         call.id = new_id();
 
         for (Key *key : keys) {
+            if (mix_.changes && random_.chance(3)) {
+                change_algorithm(key);
+            }
+
             call.limits.push_back(limit_of(*key));
         }
 
@@ -610,7 +710,7 @@ class Planner {
             call.may_seem_used.push_back(key.backlog > 0);
             call.may_be_short = call.may_be_short || key.backlog > 0;
 
-            if (call.answers[i].admits == 2) {
+            if (call.answers[i].admits == 2 && limit.may_be_taken_back) {
                 counted.limits.push_back(limit);
             }
         }
@@ -654,6 +754,11 @@ class Planner {
         call.then = counted.time;
         call.id = counted.id;
         call.limits = std::move(counted.limits);
+
+        for (Limit &limit : call.limits) {
+            limit.algorithm = key_of(limit).limit.algorithm;
+        }
+
         call.taken_back =
             model_.take_back(now_, call.then, call.id, call.limits);
 
@@ -671,9 +776,10 @@ class Planner {
     {
         std::vector<Limit> &limits = counted_[index].limits;
 
-        limits.erase(std::remove_if(
-                         limits.begin(), limits.end(),
-                         [](const Limit &limit) { return limit.buckets > 0; }),
+        limits.erase(std::remove_if(limits.begin(), limits.end(),
+                                    [](const Limit &limit) {
+                                        return limit.has_buckets();
+                                    }),
                      limits.end());
 
         if (limits.empty() || !random_.chance(10)) {
@@ -684,15 +790,16 @@ class Planner {
 
     bool is_any_forgotten(const std::vector<Limit> &limits)
     {
-        for (const Limit &limit : limits) {
-            for (const Key &key : round_.keys) {
-                if (key.limit.key == limit.key && key.may_forget) {
-                    return true;
-                }
-            }
-        }
+        return std::any_of(
+            limits.begin(), limits.end(),
+            [&](const Limit &limit) { return key_of(limit).may_forget; });
+    }
 
-        return false;
+    const Key &key_of(const Limit &limit) const
+    {
+        return *std::find_if(
+            round_.keys.begin(), round_.keys.end(),
+            [&](const Key &key) { return key.limit.key == limit.key; });
     }
 };
 

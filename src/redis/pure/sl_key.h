@@ -1,8 +1,8 @@
 /*
- * Names of the sorted sets in Redis: PREFIX:ZONE:KEY.
+ * Names of what is counted in Redis: PREFIX:ZONE:KEY.
  *
- * KEY comes from the client and may be anything. Two different sets of prefix,
- * zone and key never share a name, whatever bytes they are made of:
+ * KEY comes from the client and may be anything. Two that differ in prefix,
+ * zone or key never share a name, whatever bytes they are made of:
  *
  *   - neither a prefix nor a zone's name has a ':' (configuration sees to
  *     that), so the second ':' is where the zone ends, however many the key
@@ -17,9 +17,9 @@
  *
  * A client about whom something was ruled has a second name, by which it is
  * found: PREFIX:ZONE!:{TAG}. No zone has a '!', so this is the name of nothing
- * else. TAG is what decides about the slot of the sorted set, so that both are
- * in one slot, also behind a proxy: on a cluster KEY, elsewhere the whole name
- * of the set.
+ * else. TAG is what decides about the slot of the first name, so that both are
+ * in one slot, also behind a proxy: on a cluster KEY, elsewhere all of that
+ * name.
  */
 
 #pragma once
@@ -62,7 +62,7 @@ struct IndexKey {
     std::string_view view() const noexcept { return {data, size}; }
 };
 
-/* The name by which the client of this sorted set is found. */
+/* The name by which the client that is counted there is found. */
 IndexKey index_key(std::string_view prefix, std::string_view zone,
                    const RedisKey &of, KeyStyle style) noexcept;
 

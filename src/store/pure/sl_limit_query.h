@@ -11,6 +11,13 @@ namespace sl {
 /* Which limits of a request a store can decide about in one question. */
 enum class Together { kAll, kSameKey, kNone };
 
+/* How a zone's requests are counted. */
+enum class Algorithm {
+    kLog,    /* one by one */
+    kPacked, /* as a log is, in less room where it is kept in Redis */
+    kBuckets /* by parts of the window */
+};
+
 /* For LimitQuery::refusal_mark. */
 constexpr size_t kNoMark = SIZE_MAX;
 
@@ -22,7 +29,10 @@ struct LimitQuery {
     int64_t max;  /* at least 1 */
     int64_t cost; /* at most max; 0 only looks */
 
-    /* Parts of the window that are counted as wholes; 0: every request. */
+    Algorithm algorithm;
+
+    /* Parts of the window that are counted as wholes; 0 unless the algorithm
+     * is kBuckets. */
     unsigned buckets;
 
     /* Requests that the limit refuses count, too. */
@@ -36,6 +46,12 @@ struct LimitQuery {
      * too late for anybody to receive it, the store takes it back by itself.
      */
     bool provisional;
+
+    /*
+     * The request may be taken back after it was counted. A store that does not
+     * mark what it counts, unless it has to, has to.
+     */
+    bool may_be_taken_back = false;
 
     /* Where the request was counted, if it is taken back; see LimitState. */
     uint64_t place = 0;

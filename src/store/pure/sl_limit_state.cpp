@@ -19,8 +19,9 @@ bool read_answer(const int64_t *numbers, size_t count, size_t limits,
 {
     bool is_ruled = count == numbers_in_ruled_answer(limits);
 
-    if (limits > kMaxLimits
-        || (count != numbers_in_answer(limits) && !is_ruled)) {
+    if (limits > kMaxLimitsInAnswer
+        || (count != numbers_in_answer(limits) && !is_ruled))
+    {
         return false;
     }
 

@@ -15,6 +15,10 @@ namespace sl {
 /* Most limits one question can be about. */
 constexpr size_t kMaxLimits = 16;
 
+/* Most limits one answer can be about: those of one question, or of several
+ * that were asked together. */
+constexpr size_t kMaxLimitsInAnswer = 32;
+
 /* For LimitState::used: nobody was asked, or the store did not get that far. */
 constexpr int64_t kUnknownUse = -1;
 

@@ -56,11 +56,33 @@ void logged(std::string_view line)
 
 /* ---- those who ask ---- */
 
+namespace {
+
+constexpr sl::Algorithm kAlgorithms[] = {
+    sl::Algorithm::kLog, sl::Algorithm::kPacked, sl::Algorithm::kBuckets};
+
+void set_algorithm(sl::Algorithm algorithm, sl::LimitQuery *limit)
+{
+    limit->algorithm = algorithm;
+    limit->buckets = algorithm == sl::Algorithm::kBuckets ? 10 : 0;
+}
+
+/* If all limits of a question have the same. */
+sl::Algorithm algorithm_of(unsigned shape)
+{
+    return (shape & 7) == 6   ? sl::Algorithm::kBuckets
+           : (shape & 7) == 4 ? sl::Algorithm::kPacked
+                              : sl::Algorithm::kLog;
+}
+
+}  // namespace
+
 /* Ids sort as numbers do: the servers read them, too. */
 Question::Question(unsigned number, unsigned shape)
     : id_("q" + std::to_string(number)),
       key_("client" + std::to_string(shape >> 6)),
-      limits_(shape & 1 ? 1 + (shape >> 1 & 3) * 5 : 1), limit_()
+      limits_(shape & 1 ? 1 + (shape >> 1 & 3) * 5 : 1),
+      is_mixed_((shape & 0x11) == 0x11), limit_()
 {
     limit_.zone = "zone";
     limit_.window_us = 1000000;
@@ -69,7 +91,8 @@ Question::Question(unsigned number, unsigned shape)
     limit_.provisional = shape & 8;
     limit_.counts_refused = (shape & 0x11) == 0x10;
     limit_.dry_run = (shape & 0x21) == 0x20;
-    limit_.buckets = (shape & 7) == 6 ? 10 : 0;
+    limit_.may_be_taken_back = shape & 8 || (shape & 0x21) == 0x21;
+    set_algorithm(algorithm_of(shape), &limit_);
 }
 
 sl::Query Question::query() const
@@ -84,6 +107,11 @@ sl::Query Question::query() const
         query.limits[i] = limit_;
         query.limits[i].key = key_;
         query.limits[i].max += static_cast<int64_t>(i);
+
+        if (is_mixed_) {
+            set_algorithm(kAlgorithms[i % std::size(kAlgorithms)],
+                          &query.limits[i]);
+        }
     }
 
     return query;
@@ -173,7 +201,7 @@ void Operator::intervene(sl::Store &store, const Ledger &ledger, unsigned shape)
     client.zone = "zone";
     client.key = key;
     client.window_us = 1000000;
-    client.buckets = shape & 4 ? 10 : 0;
+    set_algorithm(kAlgorithms[shape & 4 ? 2 : shape >> 3 & 1], &client);
     intervention.act = kActs[shape & 3];
     intervention.for_us = number_;
     intervention.max = 7;

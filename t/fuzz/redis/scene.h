@@ -42,6 +42,7 @@ class Question final : private sl::AnswerReceiver {
     std::string id_;
     std::string key_;
     size_t limits_;
+    bool is_mixed_;
     sl::LimitQuery limit_;
 
     const Ledger *ledger_ = nullptr;

@@ -145,9 +145,47 @@ const Error kErrors[] = {
     {"NOPERM this user has no permissions", Outcome::kFinal, false},
 };
 
-}  // namespace
-
 /* ---- what it is asked ---- */
+
+bool is_number_of_buckets(const std::string &word)
+{
+    return !word.empty() && word.size() <= 3 && word[0] != '0'
+           && word.find_first_not_of("0123456789") == word.npos
+           && std::stoul(word) <= 100;
+}
+
+bool is_algorithm(const std::string &word)
+{
+    return word == "0" || word == "p" || is_number_of_buckets(word);
+}
+
+/* Only packed logs have to be told that ids are to be kept. */
+bool is_rule(const std::string &rule, const std::string &algorithm)
+{
+    static const std::set<std::string> kRules = {"",  "d",  "n",  "dn",
+                                                 "i", "di", "ni", "dni"};
+
+    return kRules.count(rule) == 1
+           && (rule.empty() || rule.back() != 'i' || algorithm == "p");
+}
+
+/* What "/0/p/i/6" says, each word behind its '/'. */
+Words words_between_slashes(const std::string &text)
+{
+    Words words;
+
+    for (char ch : text) {
+        if (ch == '/') {
+            words.emplace_back();
+        } else {
+            words.back() += ch;
+        }
+    }
+
+    return words;
+}
+
+}  // namespace
 
 ScriptCall::ScriptCall(const Words &command)
 {
@@ -160,6 +198,7 @@ ScriptCall::ScriptCall(const Words &command)
                       : command[2] == "2"
                             && sl::cluster_slot(command[3])
                                    == sl::cluster_slot(command[4]));
+        check(is_algorithm(command[command.size() - 3]));
 
         kind = Kind::kIntervenes;
         ids = {"o" + command[command.size() - 2]};
@@ -188,8 +227,14 @@ ScriptCall::ScriptCall(const Words &command)
     limits = keys;
 
     if (args[0][0] == '/') {
-        limits = std::stoul(args[0].substr(1));
-        check(limits > 0 && keys % limits == 0);
+        Words algorithms = words_between_slashes(args[0]);
+
+        for (const std::string &word : algorithms) {
+            check(word == "i" || is_algorithm(word));
+        }
+
+        limits = algorithms.size();
+        check(keys > 0 && keys % limits == 0);
         check(count == 1 + 2 * limits + keys / limits);
 
         kind = Kind::kAsks;
@@ -206,7 +251,11 @@ ScriptCall::ScriptCall(const Words &command)
     ids = {args[1]};
 
     for (size_t i = 0; i < limits; i++) {
-        has_buckets |= args[2 + static_cast<long>(5 * i) + 3] != "0";
+        auto limit = args + 2 + static_cast<long>(5 * i);
+        const std::string &algorithm = limit[3];
+
+        check(is_algorithm(algorithm) && is_rule(limit[4], algorithm));
+        has_buckets |= is_number_of_buckets(algorithm);
     }
 }
 

@@ -88,14 +88,14 @@ void states_are_read_limit_by_limit_and_no_further(void **)
     assert_int_equal(states[3].wait_us, -8);
 }
 
-void up_to_16_limits_are_read(void **)
+void up_to_32_limits_are_read(void **)
 {
-    for (size_t limits = 1; limits <= sl::kMaxLimits; limits++) {
+    for (size_t limits = 1; limits <= sl::kMaxLimitsInAnswer; limits++) {
         assert_true(is_read(good_answer(limits), limits));
     }
 
-    assert_int_equal(sl::kMaxLimits, 16);
-    assert_false(is_read(good_answer(17), 17));
+    assert_int_equal(sl::kMaxLimitsInAnswer, 32);
+    assert_false(is_read(good_answer(33), 33));
 }
 
 void about_no_limits_there_is_only_the_time(void **)
@@ -227,7 +227,7 @@ int main()
         cmocka_unit_test(zero_in_the_first_place_is_a_refusal),
         cmocka_unit_test(one_in_the_first_place_admits_without_counting),
         cmocka_unit_test(states_are_read_limit_by_limit_and_no_further),
-        cmocka_unit_test(up_to_16_limits_are_read),
+        cmocka_unit_test(up_to_32_limits_are_read),
         cmocka_unit_test(about_no_limits_there_is_only_the_time),
         cmocka_unit_test(
             only_three_numbers_per_limit_and_the_time_are_an_answer),

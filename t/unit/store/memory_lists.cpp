@@ -8,6 +8,7 @@
 
 namespace {
 
+using sl::Algorithm;
 using sl::LimitQuery;
 using sl::LimitState;
 
@@ -23,7 +24,8 @@ struct Clients {
     {
         name = "client" + std::to_string(client);
 
-        return {"zone", name, window, 5, cost, 0, false, false, false};
+        return {"zone",          name, window, 5,     cost,
+                Algorithm::kLog, 0,    false,  false, false};
     }
 
     /* A second later. */
@@ -127,8 +129,9 @@ void each_limit_of_a_question_removes_its_own(void **)
     clients.now += 2 * Clients::kHour;
 
     const LimitQuery both[] = {
-        {"zone", "a", kSecond, 5, 0, 0, false, false, false},
-        {"zone", "b", Clients::kHour, 5, 0, 0, false, false, false},
+        {"zone", "a", kSecond, 5, 0, Algorithm::kLog, 0, false, false, false},
+        {"zone", "b", Clients::kHour, 5, 0, Algorithm::kLog, 0, false, false,
+         false},
     };
 
     for (uint64_t left : {9, 8, 7}) {
@@ -244,9 +247,12 @@ void who_is_asked_about_does_not_make_room(void **)
 
     /* the two that would go next, and one that needs room */
     const LimitQuery limits[] = {
-        {"zone", "client0", Clients::kHour, 5, 1, 0, false, false, false},
-        {"zone", "client1", Clients::kHour, 5, 1, 0, false, false, false},
-        {"zone", "another", Clients::kHour, 5, 1, 0, false, false, false},
+        {"zone", "client0", Clients::kHour, 5, 1, Algorithm::kLog, 0, false,
+         false, false},
+        {"zone", "client1", Clients::kHour, 5, 1, Algorithm::kLog, 0, false,
+         false, false},
+        {"zone", "another", Clients::kHour, 5, 1, Algorithm::kLog, 0, false,
+         false, false},
     };
 
     assert_true(

@@ -280,6 +280,24 @@ void no_two_zones_clients_or_widths_of_buckets_are_mixed_up(void **)
     assert_int_equal(t.table.stats().keys, zones.size() * 5 * 3);
 }
 
+/* All that is in the table is packed. */
+void a_packed_log_is_a_log(void **)
+{
+    Table t;
+    LimitQuery log = limit_of("client", 2);
+    LimitQuery packed = log;
+    LimitState state;
+
+    packed.algorithm = sl::Algorithm::kPacked;
+    packed.may_be_taken_back = true;
+
+    assert_true(t.ask(log, kSecond, &state));
+    assert_true(t.ask(packed, 2 * kSecond, &state));
+    assert_int_equal(state.used, 2);
+    assert_true(t.ask(packed, 3 * kSecond, &state));
+    assert_false(state.admits);
+}
+
 void counts_outlive_another_window_of_buckets_of_the_same_width(void **)
 {
     Table t;
@@ -478,6 +496,7 @@ int main()
         cmocka_unit_test(a_clock_that_keeps_stepping_back_does_not_stop_time),
         cmocka_unit_test(
             no_two_zones_clients_or_widths_of_buckets_are_mixed_up),
+        cmocka_unit_test(a_packed_log_is_a_log),
         cmocka_unit_test(
             counts_outlive_another_window_of_buckets_of_the_same_width),
         cmocka_unit_test(a_request_may_have_as_many_limits_as_there_can_be),

@@ -89,5 +89,9 @@ struct Table {
 inline sl::LimitQuery limit_of(std::string_view key, int64_t max,
                                unsigned buckets = 0)
 {
-    return {"zone", key, 3600 * kSecond, max, 1, buckets, false, false, false};
+    return {
+        "zone",  key,   3600 * kSecond,
+        max,     1,     buckets ? sl::Algorithm::kBuckets : sl::Algorithm::kLog,
+        buckets, false, false,
+        false};
 }

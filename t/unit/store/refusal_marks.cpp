@@ -24,7 +24,8 @@ void the_longest_refusal_counts(void **)
 
 sl::LimitQuery limit_at(size_t mark)
 {
-    sl::LimitQuery limit{"zone", "key", 1000, 1, 1, 0, false, false, false};
+    sl::LimitQuery limit{"zone", "key", 1000,  1,    1, sl::Algorithm::kLog,
+                         0,      false, false, false};
 
     limit.refusal_mark = mark;
 
