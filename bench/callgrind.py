@@ -68,13 +68,14 @@ def of_nginx(module, redis, paths, requests):
 
 
 def of_redis(module, requests):
-    """Of the two scripts, called as the module and the peer do."""
+    """Of the two scripts, called as the module and the peer do, for clients that are no strangers."""
     with Redis(under=VALGRIND) as redis:
         with Nginx(module, redis) as nginx:
             calls = scripts.all_calls(nginx, redis)
 
         def send(call, per_call):
-            return lambda n: scripts.benchmark(redis, call, n // per_call, "-c", "1", "-P",
+            scripts.fill(redis, call, scripts.NAMES, scripts.ENTRIES)
+            return lambda n: scripts.benchmark(redis, call, n, per_call, "-c", "1", "-P",
                                                str(scripts.PIPELINED // per_call))
 
         return {name: profile(redis, number, requests, send(*call))

@@ -18,7 +18,7 @@ function request()
     return head .. current .. tail
 end
 
-function done(summary, latency, requests)
+function done(summary, latency)
     local errors = summary.errors
     print(string.format(
         '{"requests":%d,"seconds":%.6f,"p50_us":%d,"p99_us":%d,"not_2xx":%d,"broken":%d}',

@@ -1,63 +1,73 @@
 """How much memory Redis needs for a client, by how many of its requests are counted: the script
 is called as the module calls it, for clients with addresses as keys."""
 
-from slowest import Script, WINDOW, limit
+import struct
+
+from calls import WINDOW, Script, command
+
+# as the script calls them
+LOGS = {"log": "0", "packed": "p", "packed, with ids": "i"}
+BUCKETS = {"6 buckets": 6, "24 buckets": 24}
+
+REQUESTS = (1, 10, 100, 200, 1000, 10_000)
 
 # entries in all, with each number of requests per client
 ENTRIES = 200_000
 CLIENTS_AT_MOST = 20_000
 
+# at a time, with so many requests each
+MANY_CLIENTS, THEIR_REQUESTS = 100_000, 100
+
 
 def keys(count):
-    return [f"rate_limit:api:198.51.{n // 250}.{n % 250}" for n in range(count)]
+    return [f"rate_limit:api:198.{51 + n // 62_500}.{n // 250 % 250}.{n % 250}" for n in range(count)]
 
 
-def request_id(number):
-    return f"0190a5e0-0000-7000-8000-{number:012d}"
-
-
-def bytes_per_client(redis, script, clients, calls):
-    """calls: the arguments of each client's calls."""
-    script.call("FLUSHALL", "SYNC")
-    before = redis.used_memory()
-    for key in keys(clients):
-        for args in calls:
-            script.connection.send("EVALSHA", script.digest, 1, key, *args)
-        for _ in calls:
-            script.connection.read()
-    return (redis.used_memory() - before) / clients
-
-
-def counted(requests):
-    return [["/1", WINDOW, requests, request_id(n)] for n in range(requests)]
-
-
-def measure(redis):
-    script = Script(redis)
-    results = {}
-    for requests in 1, 10, 100, 128, 200, 1000, 10_000:
-        clients = min(CLIENTS_AT_MOST, ENTRIES // requests)
-        results[str(requests)] = bytes_per_client(redis, script, clients, counted(requests))
-
-    for buckets in 6, 24:
-        results[f"{buckets} buckets"] = bytes_of_buckets(redis, script, buckets)
-    return results
-
-
-def bytes_of_buckets(redis, script, buckets):
+def fill_buckets(script, clients, requests, buckets):
     """All but the last bucket are put there, as nobody waits for a window to pass."""
-    script.call("FLUSHALL", "SYNC")
-    width = WINDOW // buckets
-    now = redis_now(script)
-    clients = keys(CLIENTS_AT_MOST)
-    before = redis.used_memory()
-    for key in clients:
-        old = [word for n in range(1, buckets) for word in (20, (now // width + 1 - n) * width)]
-        script.call("ZADD", key, *old)
-        script.call("EVALSHA", script.digest, 1, key, "", request_id(1), *limit(10_000, buckets=buckets))
-    return (redis.used_memory() - before) / len(clients)
+    in_last = min(2, requests)
+    before = min(buckets - 1, requests - in_last)
+    if before > 0:
+        text = buckets_before(script, before, requests - in_last, WINDOW // buckets)
+        script.pipeline(command("SET", key, text) for key in clients)
+    script.count(clients, in_last, buckets)
 
 
-def redis_now(script):
+def buckets_before(script, count, requests, width):
+    """What the script would have left in so many buckets before this one."""
     seconds, microseconds = script.call("TIME")
-    return int(seconds) * 1_000_000 + int(microseconds)
+    now = int(seconds) * 1_000_000 + int(microseconds)
+    ends = [(now // width + 1 - n) * width for n in range(count, 0, -1)]
+    counts = [requests // count] * count
+    older = b"".join(struct.pack(">QQ", *pair) for pair in zip(ends[:-1], counts))
+    return struct.pack(">BHQQQQQ", 4, count - 1, ends[-1], ends[0], 0, sum(counts), counts[-1]) + older
+
+
+def fill_many(script, clients, requests, algorithm):
+    """Those of one in five are counted, and copied for the others: that is the same memory in less time."""
+    counted = clients[::5]
+    script.count(counted, requests, algorithm)
+    script.pipeline(command("COPY", counted[n // 5], key) for n, key in enumerate(clients) if n % 5 > 0)
+
+
+def measure(redis, has_time):
+    """Bytes per client, by algorithm and requests; if there is time, also bytes of many clients."""
+    script = Script(redis)
+
+    def used(fill, clients, requests, algorithm):
+        script.call("FLUSHALL", "SYNC")
+        before = redis.used_memory()
+        fill(script, keys(clients), requests, algorithm)
+        return redis.used_memory() - before
+
+    def per_client(fill, algorithm):
+        numbers = {requests: min(CLIENTS_AT_MOST, ENTRIES // requests) for requests in REQUESTS}
+        return {requests: used(fill, clients, requests, algorithm) / clients
+                for requests, clients in numbers.items()}
+
+    results = {"per_client": {
+        **{name: per_client(Script.count, word) for name, word in LOGS.items()},
+        **{name: per_client(fill_buckets, count) for name, count in BUCKETS.items()}}}
+    if has_time:
+        results["many_clients"] = used(fill_many, MANY_CLIENTS, THEIR_REQUESTS, LOGS["packed"])
+    return results

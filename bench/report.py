@@ -3,21 +3,23 @@
 import statistics
 
 import exactness
+import redis_memory
+import scripts
 import slowest
-from variants import VARIANTS
+from variants import ALGORITHMS, VARIANTS
 
-SCRIPTS = {"common": "the common script", "module": "the module's, one request",
-           "module_batch": "the module's, eight at once"}
+SCRIPTS = {"common": "the common script",
+           **{name + suffix: f"the module's, {name}, {how_many}" for name in scripts.ALGORITHMS
+              for suffix, how_many in (("", "one request"), ("_batch", "eight at once"))}}
 
 
 def median(rounds, name):
     return statistics.median(r[name] for r in rounds)
 
 
-def ratios(results, name, other, value):
+def ratios(measured, name, other, value):
     """Of two variants, round by round: noise that lasts longer than a round cancels out."""
-    variants = results["variants"]
-    return [a[value] / b[value] for a, b in zip(variants[name], variants[other])]
+    return [a[value] / b[value] for a, b in zip(measured[name], measured[other])]
 
 
 def quartiles(values):
@@ -49,7 +51,7 @@ def print_variants(results):
                 f"{median(rounds, 'redis_evalsha'):.3f}", f"{median(rounds, 'redis_commands'):.3f}"]
 
     def ratio(variant, peer, value):
-        return with_spread(ratios(results, variant.name, peer, value)) if peer else ""
+        return with_spread(ratios(results["variants"], variant.name, peer, value)) if peer else ""
 
     print_table("Per request (32 connections; medians; µs; commands with those inside of scripts)",
                 ["", "requests/s", "p50", "p99", "nginx CPU", "Redis CPU", "EVALSHA", "commands"],
@@ -84,7 +86,10 @@ def print_bytes(title, values):
 
 
 def print_redis_memory(results):
-    print_bytes("Redis, bytes per client, by counted requests", results["redis_memory"])
+    by_algorithm = results["redis_memory"]["per_client"]
+    print_table("Redis, bytes per client, by counted requests", ["", *by_algorithm],
+                [[f"{requests:,}", *(f"{sizes[requests]:,.0f}" for sizes in by_algorithm.values())]
+                 for requests in redis_memory.REQUESTS])
 
 
 def print_table_memory(results):
@@ -126,8 +131,9 @@ def print_instructions(results):
 
     print_table("Instructions of Redis per request (callgrind; pipelined)", ["", ""],
                 [[label, f"{of_redis[name]['total']:,.0f}"] for name, label in SCRIPTS.items()])
-    print_most("the module's script, eight requests at once, by function",
-               of_redis["module_batch"]["functions"])
+    for name in scripts.ALGORITHMS:
+        print_most(f"the module's script, {name}, eight requests at once, by function",
+                   of_redis[f"{name}_batch"]["functions"])
 
 
 def print_scripts(results):
@@ -138,6 +144,29 @@ def print_scripts(results):
                 ["", "µs of CPU", "bytes kept"],
                 [[label, f"{of(name, 'redis_us'):.2f}", f"{of(name, 'bytes'):.0f}"]
                  for name, label in SCRIPTS.items()])
+
+
+def print_algorithms(results):
+    measured = results["algorithms"]
+
+    def row(name, load):
+        rounds = measured[name]
+        return [load.label, f"{median(rounds, 'requests_per_second'):,.0f}",
+                *(cell for value in ("nginx_us", "redis_us")
+                  for cell in (f"{median(rounds, value):.2f}", with_spread(ratios(measured, name, "log", value)))),
+                f"{median(rounds, 'redis_evalsha'):.3f}", f"{median(rounds, 'redis_commands'):.3f}"]
+
+    print_table("Algorithms, per request (32 connections; medians; µs; as a ratio to the log, median [quartiles] "
+                "of the rounds)",
+                ["", "requests/s", "nginx CPU", "to log", "Redis CPU", "to log", "EVALSHA", "commands"],
+                [row(name, load) for name, load in ALGORITHMS.items()])
+
+
+def print_leaving(results):
+    print_table("Algorithms where requests leave as others come, µs of CPU per request (medians)",
+                ["", "nginx", "Redis", "commands"],
+                [[name, *(f"{median(rounds, value):.2f}" for value in ("nginx_us", "redis_us", "redis_commands"))]
+                 for name, rounds in results["leaving"].items()])
 
 
 def print_slowest(results):
@@ -183,7 +212,7 @@ def targets(results):
         calls = [r["redis_evalsha"] for r in variants["redis_refusing"]]
 
         def ratio(name, other, value="requests_per_second"):
-            return ratios(results, name, other, value)
+            return ratios(variants, name, other, value)
 
         return [
             ("nginx CPU that a check over Redis adds / what nginx-Lua adds", added, "≤", 0.2),
@@ -226,7 +255,21 @@ def targets(results):
 
     def of_scripts(rounds):
         return [("Redis CPU, eight requests at once, pipelined / the common script's",
-                 [r["module_batch"]["redis_us"] / r["common"]["redis_us"] for r in rounds], "≤", 7 / 9.2)]
+                 [r["log_batch"]["redis_us"] / r["common"]["redis_us"] for r in rounds], "≤", 7 / 9.2)]
+
+    def of_algorithms(measured):
+        def ratio(name, other):
+            return ratios(measured, name, other, "redis_us")
+
+        return [("Redis CPU per check, packed / log", ratio("packed", "log"), "≤", 0.6),
+                ("Redis CPU per check, buckets / log", ratio("buckets", "log"), "≤", 1),
+                ("Redis CPU per check, log, two limits / one", ratio("log_2", "log"), "≤", 1.5),
+                ("Redis CPU per check, packed, two limits / one", ratio("packed_2", "packed"), "≤", 1.5),
+                ("Redis CPU per check, packed, 10,000 entries / 10", ratio("packed_many", "packed_few"), "≤", 1.3)]
+
+    def of_leaving(measured):
+        return [("Redis CPU per check, requests leave, packed / log", ratios(measured, "packed", "log", "redis_us"), "≤", 0.6),
+                ("Redis CPU per check, requests leave, buckets / log", ratios(measured, "buckets", "log", "redis_us"), "≤", 1)]
 
     def of_slowest(rounds):
         return [(f"ms that a call of the script holds up Redis, at most, with {slowest.ENTRIES:,} entries",
@@ -236,7 +279,7 @@ def targets(results):
     def of_instructions(instructions):
         of_redis = instructions["redis"]
         return [("Redis instructions, eight requests at once / the common script's",
-                 [of_redis["module_batch"]["total"] / of_redis["common"]["total"]], "≤", 7 / 9.2)]
+                 [of_redis["log_batch"]["total"] / of_redis["common"]["total"]], "≤", 7 / 9.2)]
 
     def of_entries(entries):
         def growth(path, value):
@@ -251,9 +294,15 @@ def targets(results):
                  [r[name] / r["few"] for r in rounds], "≥", 0.8)
                 for name, when in (("many", ""), ("many_killed", " after a kill"))]
 
+    def of_redis_memory(measured):
+        if "many_clients" not in measured:
+            return []
+        return [(f"MB of Redis for {redis_memory.MANY_CLIENTS:,} clients with {redis_memory.THEIR_REQUESTS} "
+                 "requests each in packed logs", [measured["many_clients"] / 1e6], "≤", 105)]
+
     by_step = {"variants": of_variants, "exactness": of_exactness, "latency": of_latency, "scripts": of_scripts,
-               "slowest": of_slowest, "instructions": of_instructions, "entries": of_entries,
-               "table_taking_back": of_taking_back}
+               "algorithms": of_algorithms, "leaving": of_leaving, "slowest": of_slowest, "instructions": of_instructions,
+               "entries": of_entries, "redis_memory": of_redis_memory, "table_taking_back": of_taking_back}
     return [target for step, find in by_step.items() if step in results
             for target in find(results[step])]
 
@@ -287,7 +336,8 @@ def print_all(results):
           f"; {results['rounds']} rounds of {results['seconds']} s")
 
     tables = {"variants": print_variants, "exactness": print_exactness, "latency": print_latency, "scripts": print_scripts,
-              "slowest": print_slowest, "instructions": print_instructions, "entries": print_entries,
+              "algorithms": print_algorithms, "leaving": print_leaving, "slowest": print_slowest, "instructions": print_instructions,
+              "entries": print_entries,
               "clients": lambda r: print_growth(r, "clients", "clients"),
               "limits": lambda r: print_growth(r, "limits", "limits per request"),
               "connections": lambda r: print_growth(r, "connections", "connections"),

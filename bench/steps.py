@@ -14,7 +14,7 @@ import scripts
 import slowest
 from load import fill, measure, paced, wrk
 from servers import BENCH, Nginx, Redis, output_of
-from variants import VARIANTS
+from variants import ALGORITHMS, LEAVING, LEAVING_WINDOW, VARIANTS
 
 QUICK = os.environ.get("QUICK", "") not in ("", "0")
 ROUNDS = int(os.environ.get("ROUNDS") or (2 if QUICK else 10))
@@ -121,6 +121,42 @@ def script_cost(bench):
             for _ in range(ROUNDS)]
 
 
+def compare_algorithms(bench):
+    """Every load once per round, each time with as many entries per client to begin with."""
+    results = {name: [] for name in ALGORITHMS}
+
+    with bench.nginx() as nginx:
+        calls = {load.path: scripts.module_call(nginx, bench.redis, load.path) for load in ALGORITHMS.values()}
+        for n in range(ROUNDS):
+            bench.note(f"algorithms, round {n + 1} of {ROUNDS}")
+            for name, load in ALGORITHMS.items():
+                clients = [f"c{i}" for i in range(load.clients)]    # as wrk calls them
+                scripts.fill(bench.redis, calls[load.path], clients, load.entries, per_call=16)
+                result = measure(nginx, bench.redis, load.path, SECONDS, clients=load.clients)
+                # some of them let pass what could not be checked, and that must not pass for a fast check
+                if result["redis_commands"] < load.commands:
+                    raise SystemExit(f"bench: {load.path}: not every request was counted")
+                results[name].append(result)
+
+    return results
+
+
+def compare_leaving(bench):
+    """Logs from which requests leave as others come. All take turns from the beginning, until what
+    is in their windows is what these turns have left there."""
+    results = {name: [] for name in LEAVING}
+
+    with bench.nginx() as nginx:
+        for n in range(LEAVING_WINDOW // len(LEAVING) + 1 + ROUNDS):
+            bench.note(f"requests leave, turn {n + 1}")
+            for name, path in LEAVING.items():
+                result = measure(nginx, bench.redis, path, 1)
+                if n > LEAVING_WINDOW // len(LEAVING):
+                    results[name].append(result)
+
+    return results
+
+
 def slowest_calls(bench):
     """Of the script, in µs, by what it has to do, in rounds."""
     bench.note(f"the longest calls of the script, {slowest.ENTRIES:,} entries")
@@ -196,7 +232,7 @@ def grow_connections(bench):
 def count_instructions(bench):
     bench.note("instructions per request")
     requests = 500 if QUICK else 2000
-    paths = ["/no_limit", "/limit_req", "/redis", "/memory",
+    paths = ["/no_limit", "/limit_req", "/redis", "/packed", "/buckets", "/memory",
              "/limit_req_refusing", "/redis_refusing", "/memory_refusing"]
     return {"nginx": callgrind.of_nginx(bench.module, bench.redis, paths, requests),
             "redis": callgrind.of_redis(bench.module, requests)}
@@ -208,9 +244,9 @@ def compare_exactness(bench):
 
 
 def memory_of_redis(bench):
-    """Bytes per client of Redis, by its number of requests or buckets."""
+    """Bytes per client of Redis, by algorithm and number of requests."""
     bench.note("memory of Redis")
-    return redis_memory.measure(bench.redis)
+    return redis_memory.measure(bench.redis, has_time=not QUICK)
 
 
 def table_memory(bench):
@@ -234,6 +270,8 @@ STEPS = {
     "exactness": compare_exactness,
     "latency": added_latency,
     "scripts": script_cost,
+    "algorithms": compare_algorithms,
+    "leaving": compare_leaving,
     "slowest": slowest_calls,
     "instructions": count_instructions,
     "entries": grow_entries,

@@ -42,3 +42,30 @@ VARIANTS = [
     Variant("lua_2", "nginx-Lua, 2 workers", "/lua", **TWO_WORKERS),
     Variant("redis_2", "this, Redis, 2 workers", "/redis", **TWO_WORKERS),
 ]
+
+
+@dataclasses.dataclass
+class Load:
+    label: str
+    path: str
+    clients: int = 10000
+    # of each client, before it begins
+    entries: int = 60
+    # that Redis runs for a request, at least
+    commands: int = 3
+
+
+ALGORITHMS = {
+    "log": Load("log", "/redis"),
+    "packed": Load("packed", "/packed"),
+    "packed_with_ids": Load("packed, with ids", "/packed_with_ids"),
+    "buckets": Load("buckets", "/buckets", commands=2),
+    "log_2": Load("log, two limits", "/redis_2_limits", commands=6),
+    "packed_2": Load("packed, two limits", "/packed_2_limits", commands=6),
+    "packed_few": Load("packed, 10 entries", "/packed", clients=1000, entries=10),
+    "packed_many": Load("packed, 10,000 entries", "/packed", clients=1000, entries=10_000),
+}
+
+# By name, where requests leave a window of so many seconds as others come.
+LEAVING = {"log": "/log_leaving", "packed": "/packed_leaving", "buckets": "/buckets_leaving"}
+LEAVING_WINDOW = 30
