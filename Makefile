@@ -267,7 +267,7 @@ docker-test: ## build the Docker images without a daemon, and try them
 CXX_FILES := $(shell find src bench t -name '*.cpp' -o -name '*.h' -o -name '*.c')
 
 # The texts of the script and the page are generated: cppcheck would stumble over them.
-lint: ## check formatting, C++ (for musl, too), shell scripts and that there is one version
+lint: ## check formatting, C++ (for musl, too), Lua, shell scripts and that there is one version
 	@scripts/install-packages build lint
 	@clang-format --dry-run -Werror $(CXX_FILES)
 	@cppcheck -q --std=c++17 --enable=warning,performance,portability --error-exitcode=1 \
@@ -276,6 +276,7 @@ lint: ## check formatting, C++ (for musl, too), shell scripts and that there is 
 	@scripts/check-includes
 	@scripts/check-version
 	@shellcheck scripts/* examples/try docker/entrypoint .ci/run debian/tests/limits-requests
+	@luacheck -q lua bench
 	@$(MAKE) -s module
 	@scripts/check-musl "$(BUILD)/nginx"
 
