@@ -363,6 +363,10 @@ end
 
 -- What only some requests need to know.
 local function know_more_of_rings()
+    if read_ring then
+        return
+    end
+
     no_id = string.rep('\0', 16)
 
     -- So many in a row of a ring that begins at byte `at` and has so many bytes for each.
