@@ -207,4 +207,38 @@ subtest 'a cluster' => sub {
     ok change($servers[0], 'PUT', 'api', $half, '{"ban":"15m"}')->{ban}, 'and be banned after that';
 };
 
+# A worker that is sent elsewhere for one slot asks who has the others, though not twice within
+# half a second. Here that tells it, while it waits for the first server, that the second has
+# slots below those of the first: neither must be left out for that.
+subtest 'a list while it turns out who has what' => sub {
+    my $cluster = start_cluster(primaries => 3, replicas => 0);
+    my $nginx = start_nginx($CONFIG, http => 'sliding_limit_redis ' . $cluster->url . ' timeout=5s connect_timeout=5s;');
+    my ($from, $to, $third) = $cluster->primaries;
+    my %key_of = map { SlidingLimit::Cluster::slot($_) => $_ } $cluster->keys_of($from, 20, 'moves', 100);
+    my ($first, $second) = grep { $_ > 0 } sort { $a <=> $b } keys %key_of;
+    my $move = sub {
+        for my $slot (@_) {
+            $cluster->end_move($cluster->begin_move($slot, $from, $to));
+            $third->cli('CLUSTER', 'SETSLOT', $slot, 'NODE', SlidingLimit::Cluster::id($to));
+        }
+    };
+
+    change($nginx, 'PUT', 'api', $key_of{$second}, '{"max":2,"for":"1h"}');
+    is listed($nginx, 'api'), $key_of{$second}, 'one client';
+
+    # there and back: now and then somebody is asked who has not heard of it, and nothing turns out
+    for (1 .. 6) {
+        $move->($first);
+        sleep 0.6;
+        look($nginx, 'api', $key_of{$first});    # now it asks
+        sleep 0.05;
+
+        $move->(0, $second);
+        look($nginx, 'api', $key_of{$second});
+        $from->cli('CLIENT', 'PAUSE', 700);
+        is listed($nginx, 'api'), $key_of{$second}, 'is found';
+        ($from, $to) = ($to, $from);
+    }
+};
+
 done_testing;

@@ -37,7 +37,7 @@ bool has_slots(std::string_view map)
 
 ClusterOwners::ClusterOwners(const RedisSettings &settings,
                              ClusterNodes &nodes) noexcept
-    : settings_(settings), nodes_(nodes), owners_(),
+    : settings_(settings), nodes_(nodes), owners_(), changes_(0),
       next_refresh_(
           Wakeup::calling<&ClusterOwners::refresh>(this, Wakeup::kCancelable)),
       refreshed_at_(0), map_command_()
@@ -60,8 +60,20 @@ void ClusterOwners::stop() noexcept
 
 void ClusterOwners::moved(unsigned slot, ClusterNode *to) noexcept
 {
-    owners_[slot] = to;
+    give(slot, slot, to);
     refresh_soon();
+}
+
+void ClusterOwners::give(unsigned first, unsigned last,
+                         ClusterNode *to) noexcept
+{
+    ClusterNode **const begin = owners_ + first;
+    ClusterNode **const end = owners_ + last + 1;
+
+    if (std::any_of(begin, end, [to](ClusterNode *it) { return it != to; })) {
+        std::fill(begin, end, to);
+        changes_++;
+    }
 }
 
 unsigned ClusterOwners::next_lowest(unsigned slot) const noexcept
@@ -217,7 +229,7 @@ void ClusterOwners::take_slots(ClusterNode *node,
 
     while (next_slots(&slots, &first, &last)) {
         has_some = true;
-        std::fill(owners_ + first, owners_ + last + 1, node);
+        give(first, last, node);
     }
 
     if (has_some) {

@@ -31,6 +31,9 @@ class ClusterOwners {
      * kClusterSlots: there is none. */
     unsigned next_lowest(unsigned slot) const noexcept;
 
+    /* How often it has changed who has what, as far as is known. */
+    unsigned changes() const noexcept { return changes_; }
+
     /* A server says that this one has the slot; nullptr: one that cannot be
      * connected to has it. */
     void moved(unsigned slot, ClusterNode *to) noexcept;
@@ -52,6 +55,7 @@ class ClusterOwners {
     void learn(std::string_view map, const ClusterNode &who_says_so) noexcept;
     ClusterNode *node_of(const ClusterPrimary &primary,
                          const ClusterNode &who_says_so) noexcept;
+    void give(unsigned first, unsigned last, ClusterNode *to) noexcept;
     void take_slots(ClusterNode *node, std::string_view slots) noexcept;
     void choose_probe_key(ClusterNode *node) noexcept;
     void remove_unused() noexcept;
@@ -61,6 +65,7 @@ class ClusterOwners {
     const RedisSettings &settings_;
     ClusterNodes &nodes_;
     ClusterNode *owners_[kClusterSlots];
+    unsigned changes_;
 
     /* When to ask next, and when that was done last. */
     Wakeup next_refresh_;

@@ -33,6 +33,8 @@ class ClusterRoutes final : public RedisRoutes, private CallCarrier {
         return owners_.of(slot) != nullptr;
     }
 
+    unsigned map_changes() const noexcept override { return owners_.changes(); }
+
     CallPtr redirect(RedisChannel &from, CallPtr call,
                      std::string_view error) noexcept override;
     bool needs_one_slot() const noexcept override { return true; }

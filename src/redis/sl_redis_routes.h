@@ -27,6 +27,9 @@ class RedisRoutes : public ChannelOwner {
 
     /* Whether it is known which server that is. If not, it may be soon. */
     virtual bool knows_server(unsigned slot) const noexcept = 0;
+
+    /* Grows whenever something else becomes known about who has what. */
+    virtual unsigned map_changes() const noexcept = 0;
 };
 
 }  // namespace sl

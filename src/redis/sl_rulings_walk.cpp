@@ -247,7 +247,8 @@ RulingsWalk::RulingsWalk(const ErrandDesk &desk, std::string_view zone,
                          RulingsWalks &all) noexcept
     : desk_(desk), zone_(), zone_size_(zone.copy(zone_, sizeof(zone_))),
       receiver_(receiver), all_(all), next_walk_(all.first_), place_(from),
-      is_on_server_(!from.is_at_start()), steps_(0), scan_(nullptr),
+      is_on_server_(!from.is_at_start()), steps_(0),
+      map_changes_(desk.routes().map_changes()), scan_(nullptr),
       found_(nullptr), count_(0), looked_up_(nullptr), on_their_way_(0),
       has_failed_(false), waits_since_(0),
       next_(Wakeup::calling<&RulingsWalk::wake>(this, Wakeup::kNeeded))
@@ -282,6 +283,8 @@ bool RulingsWalk::go_on() noexcept
     if (!has_failed_ && scan_ == nullptr && on_their_way_ == 0
         && look_up_found() && on_their_way_ == 0)
     {
+        begin_anew_if_map_changed();
+
         if (is_at_end() || has_enough()) {
             tell();
             return false;
@@ -324,6 +327,16 @@ bool RulingsWalk::is_at_end() const noexcept
 {
     return !is_on_server_
            && desk_.routes().next_server(place_.slot) == kClusterSlots;
+}
+
+void RulingsWalk::begin_anew_if_map_changed() noexcept
+{
+    unsigned changes = desk_.routes().map_changes();
+
+    if (is_at_end() && !has_enough() && changes != map_changes_) {
+        map_changes_ = changes;
+        place_ = ScanPlace();
+    }
 }
 
 bool RulingsWalk::has_enough() const noexcept

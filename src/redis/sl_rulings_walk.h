@@ -5,7 +5,9 @@
  *
  * As SCAN itself does, it finds all that are there from its beginning to its
  * end; what comes or goes meanwhile, or moves to another server, it may miss,
- * or tell of in two answers.
+ * or tell of in two answers. If it turns out on the way that servers have other
+ * slots than was thought, it goes to all of them once more: one may have been
+ * taken for another.
  *
  * Replies are only noted when they come. All else happens outside of hiredis,
  * at the end of that turn of the event loop. So nothing ends while it is in
@@ -73,6 +75,7 @@ class RulingsWalk final : public PendingQuestion, private ErrandReceiver {
     void scan() noexcept;
     bool is_at_end() const noexcept;
     bool has_enough() const noexcept;
+    void begin_anew_if_map_changed() noexcept;
     void wait_for_server() noexcept;
     bool look_up_found() noexcept;
     void tell() noexcept;
@@ -103,6 +106,9 @@ class RulingsWalk final : public PendingQuestion, private ErrandReceiver {
     ScanPlace place_;
     bool is_on_server_;
     size_t steps_;
+
+    /* RedisRoutes::map_changes() when it began at the first server. */
+    unsigned map_changes_;
 
     /* The SCAN that is on its way; nullptr: none is. */
     RedisCall *scan_;

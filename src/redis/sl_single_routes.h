@@ -46,6 +46,8 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
         return slot == 0;
     }
 
+    unsigned map_changes() const noexcept override { return 0; }
+
     bool needs_one_slot() const noexcept override
     {
         return slots_.are_there.load(std::memory_order_relaxed);
