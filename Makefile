@@ -47,7 +47,7 @@ help: ## this list
 	@echo "  SURVIVORS=1    try only those mutants again that survived the last time"
 	@echo "  TIMES=n        how often to repeat them (default: 20)"
 	@echo "  SEED=n         which faults it draws, to repeat a run (default: any, and it says which)"
-	@echo "  QUICK=1        a first impression instead of the whole benchmark (ten minutes); bench/run knows more"
+	@echo "  QUICK=1        a first impression instead of the whole benchmark (a quarter of an hour); bench/run knows more"
 	@echo "  SYSTEMS=names  where to walk docs/tls.md, as scripts/tls-test names them (default: all)"
 	@echo "  IMAGES=names   which images to build, as scripts/docker-test names them (default: all)"
 	@echo "  LANES=names    which versions to test with, as scripts/matrix or deb-test names them (default: all)"
@@ -277,6 +277,7 @@ lint: ## check formatting, C++ (for musl, too), Lua, shell scripts and that ther
 	@scripts/check-version
 	@shellcheck scripts/* examples/try docker/entrypoint .ci/run debian/tests/limits-requests
 	@luacheck -q lua bench
+	@for program in bench/*.cpp; do $(CXX) -std=c++17 -fsyntax-only -Isrc "$$program" || exit 1; done
 	@$(MAKE) -s module
 	@scripts/check-musl "$(BUILD)/nginx"
 

@@ -23,8 +23,13 @@ double bytes_per_client(int requests)
     for (int i = 0; i < requests; i++) {
         for (int client = 0; client < kClients; client++) {
             std::string key = "client" + std::to_string(client);
-            sl::LimitQuery limit{"zone", key,   3600000000, 1000000, 1,
-                                 0,      false, false,      false};
+            sl::LimitQuery limit{};
+            limit.zone = "zone";
+            limit.key = key;
+            limit.window_us = 3600000000;
+            limit.max = 1000000;
+            limit.cost = 1;
+
             sl::LimitState state;
             int64_t time;
 

@@ -23,13 +23,17 @@ constexpr int kUnderWay = 32;
 class Client {
   public:
     explicit Client(int64_t counted)
-        : memory_(aligned_alloc(64, kSize)),
-          table_(memory_), limit_{"zone", "client", 3600000000, 1000000, 1,
-                                  0,      false,    false,      true}
+        : memory_(aligned_alloc(64, kSize)), table_(memory_, kSize), limit_{}
     {
         const uint8_t secret[sl::MemoryTable::kSecretSize] = {};
 
         sl::MemoryTable::format(memory_, kSize, secret);
+        limit_.zone = "zone";
+        limit_.key = "client";
+        limit_.window_us = 3600000000;
+        limit_.max = 1000000;
+        limit_.cost = 1;
+        limit_.provisional = true;
 
         for (int64_t i = 0; i < counted; i++) {
             ask();
