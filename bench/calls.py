@@ -69,9 +69,10 @@ class Script(Connection):
     def count(self, keys, requests, algorithm):
         """So many requests of each client, which take turns, as the module asks about ordinary ones."""
         limit = encoded(f"/{algorithm}", WINDOW, MORE_THAN_ENOUGH)
+        ids_each = 1 if algorithm in ("0", "i") else 0
         groups = [keys[first:first + BATCH] for first in range(0, len(keys), BATCH)]
-        beginnings = [(len(group), b"*%d\r\n" % (6 + 2 * len(group))
+        beginnings = [(ids_each * len(group), b"*%d\r\n" % (6 + (1 + ids_each) * len(group))
                        + encoded("EVALSHA", self.digest, len(group), *group) + limit) for group in groups]
 
-        self.pipeline(beginning + encoded(request_id(n)) * size
-                      for n in range(requests) for size, beginning in beginnings)
+        self.pipeline(beginning + encoded(request_id(n)) * ids
+                      for n in range(requests) for ids, beginning in beginnings)

@@ -33,11 +33,12 @@ class Call:
     digest: str
     keys: list
     limits: list
+    has_ids: bool
 
     def words(self, ids=(RANDOM_ID,), client=RANDOM):
         """For as many requests at once, as the module asks about those that come at a time."""
         return ["EVALSHA", self.digest, str(len(self.keys) * len(ids)), *self.keys_of(client) * len(ids),
-                *self.limits, *ids]
+                *self.limits, *(ids if self.has_ids else ())]
 
     def keys_of(self, client):
         return [key.replace(RANDOM, client) for key in self.keys]
@@ -46,7 +47,8 @@ class Call:
 def common_call(redis):
     """The script that others begin with, called as peer/limiter.lua does."""
     digest = redis.call("SCRIPT", "LOAD", (BENCH / "peer" / "sliding_window.lua").read_text()).strip()
-    return Call(digest, [f"rate_limit:lua:{RANDOM}"], [str(int(time.time() * 1000)), "3600000", "1000000"])
+    return Call(digest, [f"rate_limit:lua:{RANDOM}"], [str(int(time.time() * 1000)), "3600000", "1000000"],
+                has_ids=True)
 
 
 def module_call(nginx, redis, path="/redis"):
@@ -60,10 +62,10 @@ def module_call(nginx, redis, path="/redis"):
             words = re.findall(r'"((?:[^"\\]|\\.)*)"', line)
             if words and words[0].upper() == "EVALSHA":
                 _, digest, keys, *words = [word.replace("PROBE", RANDOM) for word in words]
-                # the same id all the time would be counted only once
-                if not UUID.fullmatch(words[-1]):
-                    raise SystemExit("bench: no id to vary in what the module sends: " + line)
-                return Call(digest, words[:int(keys)], words[int(keys):-1])
+                # the same id all the time would be counted only once, where ids are kept
+                keys, words = words[:int(keys)], words[int(keys):]
+                has_ids = UUID.fullmatch(words[-1]) is not None
+                return Call(digest, keys, words[:-1] if has_ids else words, has_ids)
     finally:
         monitor.terminate()
         monitor.wait()

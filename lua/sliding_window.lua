@@ -18,7 +18,8 @@
 -- shorter form, and several that have the same limits at once:
 -- KEYS      those of the first request, then of the second …
 -- ARGV[1]   for each limit '/' and its algorithm, which is 'i' for a packed log with that rule
--- ARGV[2…]  window and max of each limit, then the ids of the requests
+-- ARGV[2…]  window and max of each limit, then the ids of the requests, which only the
+--           algorithms 0 and 'i' need
 -- Then the numbers are returned as one string, eight bytes each, the lowest first:
 -- that is less to write and to read. (One alone that is no ordinary request after
 -- all is answered as others are.)
@@ -67,7 +68,7 @@
 -- bounded number of entries one by one, for all of its requests and limits together.
 -- Every limit has its share of that, and what those before it have left of theirs. So it
 -- takes Redis less than 1 ms (see bench/slowest.py), but for calls of very many keys, and
--- for those with which a very long packed log gets another string.
+-- for those that move much of a very long packed log: these take 7 ms with 100,000 requests.
 --   what has expired   is removed as far as that goes; the rest is only counted, and
 --                      removed by later calls. All of a log goes at once.
 --   … with costs       has to be added up to be removed. While there is more of it, what
@@ -123,254 +124,106 @@
 local time = redis.call('TIME')
 local now_text = #time[2] == 6 and time[1] .. time[2] or string.format('%s%06d', time[1], time[2])
 local now = tonumber(now_text)
-local args = ARGV
+local args, keys = ARGV, KEYS
 
 -- What this call may still do, and what of that is reserved for limits still to come: to
 -- remove an entry takes one of it, and to read one and do something about it four. All of
 -- it takes Redis about half a millisecond; the more keys there are, the more time is taken
 -- by calls that are made for each of them.
-local most = #KEYS < 24 and 1056 - 32 * #KEYS or 288
+local most = #keys < 24 and 1056 - 32 * #keys or 288
 local work, reserved = most, 0
 local few = 256
+
+-- ---- What ordinary requests and others have in common
+--
+-- To make a function takes Redis as long as to count in a bucket, and so does each variable
+-- that a function has from outside. So those that only some requests need are made by others,
+-- once in a call, and all are told what they have to know.
 
 -- A second more, so that rounding to milliseconds cannot cut it short.
 local function keep_for(key, microseconds)
     redis.call('PEXPIRE', key, string.format('%d', microseconds / 1000 + 1000))
 end
 
--- ---- Ordinary requests
---
--- They are dealt with first and on their own, because most are. What counts here: every
--- redis.call, every function, table and string that is made, and every number that has to
--- be written out for Redis; so numbers that are known as text stay text. All else is below,
--- and slower.
---
--- For each algorithm there are two functions. One looks at a key. It returns what is used,
--- and how long until something leaves the window if there is something in it; or nothing, if
--- this is no ordinary case; and then up to seven values that it hands to the other one, which
--- adds the request. Without an id that one only notes what has expired. If more is used than
--- max, it returns how long until it is less.
---
--- All functions are made by others, and only if they are needed: to make one takes Redis as
--- long as to count in a bucket.
-
--- Answers the requests of a call in the shorter form; nil if there is only one, which is no
--- ordinary one. `way` has the two functions, how long a first request stays in the window,
--- and what else they want to know.
-local function answer_one_limit(way, window, max)
-    local look, add, stays, pack = way.look, way.add, way.stays, struct.pack
-    local requests = #args - 3
-    local reply = {}
-
-    for r = 1, requests do
-        local key = KEYS[r]
-        reserved = most * (1 - r / requests)
-        local count, rest, a, b, c, d, e, f, g = look(key, window, max, way)
-
-        if not count then
-            if requests == 1 then
-                return nil
-            end
-            reply[r] = pack('<i8i8i8', -1, 0, 0)
-        elseif count < max then
-            add(key, window, max, args[3 + r], count, way, a, b, c, d, e, f, g)
-            reply[r] = pack('<i8i8i8', 2, count + 1, rest or stays)
-        else
-            rest = add(key, window, max, nil, count, way, a, b, c, d, e, f, g) or rest
-            reply[r] = pack('<i8i8i8', 0, count, rest)
-        end
-    end
-
-    reply[requests + 1] = pack('<i8', now)
-    return table.concat(reply)
-end
-
-local is_short = string.byte(args[1]) == 47     -- '/'
-local answer_several_limits
-
-if is_short and #args[1] > 2 then
-    -- The same for requests of several limits: all have to be looked at before anything is added.
-    function answer_several_limits(ways, windows, maxes)
-        local pack = struct.pack
-        local limits = #ways
-        local requests = #args - 2 * limits - 1
-        local keys = requests * limits
-        local used, leaves, seen, reply = {}, {}, {}, {}
-
-        for r = 1, requests do
-            local before = (r - 1) * limits     -- its keys are behind so many others
-            local request_id = args[2 * limits + 1 + r]
-            local is_ordinary, is_admitted = true, true
-
-            for l = 1, limits do
-                reserved = most * (1 - (before + l) / keys)
-                local way, max = ways[l], maxes[l]
-                local count, rest, a, b, c, d, e, f, g = way.look(KEYS[before + l], windows[l], max, way)
-                if not count then
-                    is_ordinary = false
-                    break
-                elseif a and seen[l] then
-                    local values = seen[l]
-                    values[1], values[2], values[3], values[4], values[5], values[6], values[7] = a, b, c, d, e, f, g
-                elseif a then
-                    seen[l] = { a, b, c, d, e, f, g }
-                end
-                used[l], leaves[l] = count, rest
-                is_admitted = is_admitted and count < max
-            end
-
-            if not is_ordinary and requests == 1 then
-                return nil
-            end
-            for l = 1, limits do
-                local way, window, max, values = ways[l], windows[l], maxes[l], seen[l]
-                local key, count, rest = KEYS[before + l], used[l], leaves[l]
-
-                if not is_ordinary then
-                    reply[before + l] = pack('<i8i8i8', -1, 0, 0)
-                elseif is_admitted then
-                    if values then
-                        way.add(key, window, max, request_id, count, way, unpack(values, 1, 7))
-                    else
-                        way.add(key, window, max, request_id, count)
-                    end
-                    reply[before + l] = pack('<i8i8i8', 2, count + 1, rest or way.stays or window)
-                else
-                    local wait
-                    if values then
-                        wait = way.add(key, window, max, nil, count, way, unpack(values, 1, 7))
-                    else
-                        wait = way.add(key, window, max, nil, count)
-                    end
-                    reply[before + l] = pack('<i8i8i8', count < max and 1 or 0, count, wait or rest or 0)
-                end
-            end
-        end
-
-        reply[#reply + 1] = pack('<i8', now)
-        return table.concat(reply)
-    end
-end
-
-local id, asked     -- one of asked for each limit
-
--- ---- Log: ordinary requests
-
-local expire, ahead_of_now, look_at_set, add_to_set
-
-local function know_sets()
-    local call = redis.call
-
-    -- Of a log of so many entries, none of which costs more than 1. Returns how many have
-    -- not expired, and behind how many that have and are still there.
-    function expire(key, count, window)
-        if count <= work then
-            local removed = call('ZREMRANGEBYSCORE', key, '-inf', now - window)
-            work = work - removed
-            return count - removed, 0
-        end
-
-        local expired = call('ZCOUNT', key, '-inf', now - window)
-        if expired == count then
-            call('UNLINK', key)
-            return 0, 0
-        end
-
-        local removed = math.max(0, math.min(expired, math.floor(work - reserved)))
-        if removed > 0 then
-            call('ZREMRANGEBYRANK', key, 0, removed - 1)
-            work = work - removed
-        end
-        return count - expired, expired - removed
-    end
-
-    -- How many entries are from the future.
-    function ahead_of_now(key)
-        return call('ZCOUNT', key, '(' .. now_text, '+inf')
-    end
-
-    function look_at_set(key, window, max)
-        -- one key that is no sorted set must not fail the others' requests
-        local entry = redis.pcall('ZRANGE', key, '0', '0', 'WITHSCORES')
-        local first = entry[2]
-        local rest = first and first + window - now
-        local count, expired = first and first ~= '0' and call('ZCARD', key) or 0, 0
-
-        if count > 0 and rest <= 0 then
-            count, expired = expire(key, count, window)
-            rest = nil
-            if count > 0 then
-                rest = call('ZRANGE', key, '0', '0', 'WITHSCORES')[2] + window - now
-                keep_for(key, 2 * window)
-            end
-        end
-
-        -- scored 0 is no request, but a ruling, or the sum of what costs exceed 1
-        if entry.err or first == '0' or expired > 0 or rest and rest > window
-            or count >= max and ahead_of_now(key) > 0 then
-            return nil
-        end
-        return count, rest
-    end
-
-    function add_to_set(key, window, max, request_id, count)
-        if request_id then
-            call('ZADD', key, now_text, request_id)
-            if count == 0 then
-                keep_for(key, window)
-            elseif count == 1 then
-                keep_for(key, 2 * window)
-            end
-        elseif count > max then
-            -- as many have to leave as are too many, and one
-            return call('ZRANGE', key, count - max, count - max, 'WITHSCORES')[2] + window - now
-        end
-    end
-end
-
-if args[1] == '/0' then
-    know_sets()
-    local window = tonumber(args[2])
-    local reply = answer_one_limit({ look = look_at_set, add = add_to_set, stays = window }, window, tonumber(args[3]))
-    if reply then
-        return reply
-    end
-elseif is_short and not string.find(args[1], '[^/0]') then
-    know_sets()
-    local ways, windows, maxes = {}, {}, {}
-    local way = { look = look_at_set, add = add_to_set }
-    for l = 1, #args[1] / 2 do
-        ways[l], windows[l], maxes[l] = way, tonumber(args[2 * l]), tonumber(args[2 * l + 1])
-    end
-    local reply = answer_several_limits(ways, windows, maxes)
-    if reply then
-        return reply
-    end
-end
-
--- ---- Packed log: ordinary requests
-
-local call, pack, unpack_from = redis.call, struct.pack, struct.unpack
-local head_form, costs_form = '>I1I3I8I4I8I4I8', '>I8I8I8'
-local now_8 = pack('>I8', now)
-local too_many = 2 ^ 22     -- from so many on, all of a log become a single entry that costs as much
-local no_id, read_ring, count_up_to, repeated, lay_out, id_16, look_at_ring, add_to_ring
-
 -- A string in the place of whatever is there.
 local function write_for(key, text, microseconds)
-    call('SET', key, text, 'PX', string.format('%d', microseconds / 1000 + 1000))
+    redis.call('SET', key, text, 'PX', string.format('%d', microseconds / 1000 + 1000))
 end
 
--- What only some requests need to know.
-local function know_more_of_rings()
-    if read_ring then
-        return
+-- ---- Log: what both have in common
+
+-- Removes what has expired by then from a log of so many entries, none of which costs more
+-- than 1: all of it if that is not more than `at_once`, else up to `at_most`. Returns how many
+-- have not expired, behind how many that have and are still there, and how many were removed.
+local function expire_set(key, count, expired_by, at_once, at_most)
+    if count <= at_once then
+        local removed = redis.call('ZREMRANGEBYSCORE', key, '-inf', expired_by)
+        return count - removed, 0, removed
     end
 
-    no_id = string.rep('\0', 16)
+    local expired = redis.call('ZCOUNT', key, '-inf', expired_by)
+    if expired == count then
+        redis.call('UNLINK', key)
+        return 0, 0, 0
+    end
+
+    local removed = math.max(0, math.min(expired, math.floor(at_most)))
+    if removed > 0 then
+        redis.call('ZREMRANGEBYRANK', key, 0, removed - 1)
+    end
+    return count - expired, expired - removed, removed
+end
+
+-- ---- Packed log: what both have in common
+
+local head_form = '>I1I3I8I4I8I4I8'
+local now_8 = struct.pack('>I8', now)
+local too_many = 2 ^ 22     -- from so many on, all of a log become a single entry that costs as much
+
+-- As string.rep(), which is slow for what is long.
+local function repeated(text, count)
+    local result = ''
+    while count > 0 do
+        if count % 2 == 1 then
+            result = result .. text
+        end
+        count = math.floor(count / 2)
+        text = count > 0 and text .. text
+    end
+    return result
+end
+
+-- How many slots so many requests get, so that there is room for some more: as many as fit
+-- into the piece of memory that Redis gets for it.
+local function slots_for(rings, count)
+    local base = rings == 3 and 60 or 36
+    local width = rings == 1 and 8 or rings == 2 and 24 or 40
+    local need = base + width * (count + math.max(6, math.floor(count / 64))) + 10
+    local _, exponent = math.frexp(need)
+    local step = 2 ^ (exponent - 3)
+
+    return math.floor((math.ceil(need / step) * step - 10 - base) / width)
+end
+
+-- A packed log of these rings, the oldest first. Returns its slots, too.
+local function lay_out(rings, expires, oldest, count, newest, more, times, ids, costs)
+    local slots = slots_for(rings, count)
+    local room = repeated('\0\0\0\0\0\0\0\0', slots - count)
+    local head = struct.pack('>I1I3I8I4I8I4I8', rings, slots, expires, 0, oldest, count, newest)
+
+    -- at once, as each part may be long
+    if rings == 1 then
+        return head .. times .. room, slots
+    end
+    return head .. more .. times .. room .. ids .. room .. room .. (rings > 2 and costs .. room .. room or ''), slots
+end
+
+local function make_ring_tools()
+    local call, pack, unpack_from = redis.call, struct.pack, struct.unpack
+    local tools = { no_id = string.rep('\0', 16) }
 
     -- So many in a row of a ring that begins at byte `at` and has so many bytes for each.
-    function read_ring(key, at, width, slots, slot, count)
+    local function read(key, at, width, slots, slot, count)
         local here = math.min(count, slots - slot)
         local text = call('GETRANGE', key, at + width * slot, at + width * (slot + here) - 1)
 
@@ -379,19 +232,20 @@ local function know_more_of_rings()
         end
         return text
     end
+    tools.read = read
 
     -- How many of the times in a ring, from that slot on, are up to this moment, and the
     -- first that is not; the last is known not to be. Most often they are few.
-    function count_up_to(moment, key, at, slots, slot, count)
+    function tools.count_up_to(moment, key, at, slots, slot, count)
         local low, high = 0, count - 1
 
         local function is_up_to_it(n)
-            return unpack_from('>I8', read_ring(key, at, 8, slots, (slot + n) % slots, 1)) <= moment
+            return unpack_from('>I8', read(key, at, 8, slots, (slot + n) % slots, 1)) <= moment
         end
 
         while low <= high do
             local size = math.min(8, high - low + 1)
-            local times = read_ring(key, at, 8, slots, (slot + low) % slots, size)
+            local times = read(key, at, 8, slots, (slot + low) % slots, size)
             for n = 0, size - 1 do
                 local found = unpack_from('>I8', times, 8 * n + 1)
                 if found > moment then
@@ -418,298 +272,401 @@ local function know_more_of_rings()
         return count, moment
     end
 
-    -- As string.rep(), which is slow for what is long.
-    function repeated(text, count)
-        local result = ''
-        while count > 0 do
-            if count % 2 == 1 then
-                result = result .. text
-            end
-            count = math.floor(count / 2)
-            text = count > 0 and text .. text
+    -- So many bytes to a place behind theirs. In pieces, which Redis and Lua find memory for
+    -- sooner than for all at once.
+    local function move_up(key, from, to, size)
+        while size > 0 do
+            local piece = math.min(size, 8192)
+            size = size - piece
+            call('SETRANGE', key, to + size, call('GETRANGE', key, from + size, from + size + piece - 1))
         end
-        return result
+    end
+    tools.move_up = move_up
+
+    -- Makes a string as long as that. Then its key has no time to live any more. Redis gets twice
+    -- the memory for what it makes longer, up to 1 MB more, until that is written anew.
+    local function extend(key, size)
+        call('SETRANGE', key, size - 1, '\0')
+        if size < 2 ^ 17 then
+            call('BITOP', 'OR', key, key)
+        end
+    end
+    tools.extend = extend
+
+    -- Gives rings that begin at byte `base` as many slots more. Of a ring that has begun anew
+    -- those up to its end stay there. Returns the slot of the oldest. See extend() for the rest.
+    function tools.grow(key, base, rings, slots, slot, more)
+        local at_beginning = slot == 0 and slots or slot
+
+        extend(key, base + (rings == 1 and 8 or rings == 2 and 24 or 40) * (slots + more))
+        for number = rings, 1, -1 do
+            local width = number == 1 and 8 or 16
+            local before = number == 1 and 0 or number == 2 and 8 or 24
+            local from, to = base + before * slots, base + before * (slots + more)
+
+            move_up(key, from + width * at_beginning, to + width * (at_beginning + more), width * (slots - at_beginning))
+            if to > from then
+                move_up(key, from, to, width * at_beginning)
+            end
+        end
+        return slot == 0 and 0 or slot + more
     end
 
-    -- A packed log of these rings, the oldest first, with room for some more requests: as
-    -- many as fit into the piece of memory that Redis gets for it. Returns its slots, too.
-    function lay_out(rings, expires, oldest, count, newest, more, times, ids, costs)
-        local base = rings == 3 and 60 or 36
-        local width = rings == 1 and 8 or rings == 2 and 24 or 40
-        local need = base + width * (count + math.max(6, math.floor(count / 64))) + 10
-        local _, exponent = math.frexp(need)
-        local step = 2 ^ (exponent - 3)
-        local slots = math.floor((math.ceil(need / step) * step - 10 - base) / width)
-        local room = repeated('\0\0\0\0\0\0\0\0', slots - count)
-
-        -- at once, as each part may be long
-        return pack(head_form, rings, slots, expires, 0, oldest, count, newest) .. more .. times .. room
-            .. (rings > 1 and ids .. room .. room or '') .. (rings > 2 and costs .. room .. room or ''), slots
-    end
-
-    -- A UUID in 16 bytes; for any other id they are 0.
-    function id_16(text)
-        local a, b, c, d, e = string.match(text, '^(%x+)-(%x+)-(%x+)-(%x+)-(%x+)$')
+    -- A UUID in 16 bytes; for any other id, and for none, they are 0.
+    function tools.id_16(text)
+        local a, b, c, d, e = string.match(text or '', '^(%x+)-(%x+)-(%x+)-(%x+)-(%x+)$')
         local digits = a and a .. b .. c .. d .. e or ''
 
         if #digits ~= 32 then
-            return no_id
+            return tools.no_id
         end
         return pack('>I4I4I4I4', tonumber(string.sub(digits, 1, 8), 16), tonumber(string.sub(digits, 9, 16), 16),
             tonumber(string.sub(digits, 17, 24), 16), tonumber(string.sub(digits, 25), 16))
     end
+
+    return tools
 end
 
-local function know_rings()
-    function look_at_ring(key, window, _, way)
-        local head = redis.pcall('GETRANGE', key, '0', '35')
+local ring_tools    -- once they have been made
 
-        if head == '' then
-            return 0, nil, 0
-        elseif #head < 36 then
-            return nil
-        end
-
-        local rings, slots, expires, slot, oldest, count, newest = unpack_from(head_form, head)
-        local left = now - window
-
-        if rings > 2 or rings < way.least_rings or newest > now or count >= too_many then
-            return nil
-        elseif oldest > left then
-            return count, oldest - left, rings, slots, expires, slot, oldest, newest, 0
-        elseif newest <= left then
-            return 0, nil, 0, slots
-        end
-
-        -- most often only few have expired: is the first that has not one of the next?
-        local expired, first = 0, left
-        if count > 4 and slot + 4 < slots then
-            local times = call('GETRANGE', key, 44 + 8 * slot, 75 + 8 * slot)
-            repeat
-                expired = expired + 1
-                first = unpack_from('>I8', times, 8 * expired - 7)
-            until first > left or expired == 4
-        end
-        if first <= left then
-            know_more_of_rings()
-            expired, first = count_up_to(left, key, 36, slots, slot, count)
-        end
-        return count - expired, first - left, rings, slots, expires, (slot + expired) % slots, first, newest, expired
-    end
-
-    function add_to_ring(key, window, max, request_id, count, way, rings, slots, expires, slot, oldest, newest, expired)
-        if not request_id then
-            if rings == 0 then
-                if slots then
-                    call('UNLINK', key)
-                end
-            elseif expired > 0 then
-                call('SETRANGE', key, '12', pack('>I4I8I4I8', slot, oldest, count, newest))
-            end
-            if count > max then
-                know_more_of_rings()
-                return unpack_from('>I8', read_ring(key, 36, 8, slots, (slot + count - max) % slots, 1)) + window - now
-            end
-            return nil
-        end
-
-        if rings == 0 then
-            know_more_of_rings()
-            rings = way.least_rings
-            write_for(key, lay_out(rings, now + window, now, 1, now, '', now_8, rings == 2 and id_16(request_id)), window)
-            return nil
-        elseif count == slots and slot == 0 and rings == 1 and slots >= 16384 then
-            -- so long a log grows where it is: it would take too long to write it anew
-            slots = slots + math.floor(slots / 8)
-            call('SETRANGE', key, 36 + 8 * slots - 1, '\0')
-            call('SETRANGE', key, '0', pack('>I1I3I8', 1, slots, now + 2 * window))
-            keep_for(key, 2 * window)
-        elseif count == slots or slots > 64 and count < slots / 4 then
-            -- there is no room for one more, or far too much of it
-            know_more_of_rings()
-            local times = read_ring(key, 36, 8, slots, slot, count)
-            local ids = rings == 2 and read_ring(key, 36 + 8 * slots, 16, slots, slot, count)
-            local text
-            text, slots = lay_out(rings, now + 2 * window, oldest, count, newest, '', times, ids)
-            write_for(key, text, 2 * window)
-            slot, expired = 0, 0
-        elseif now + window > expires then
-            keep_for(key, 2 * window)
-            call('SETRANGE', key, '4', pack('>I8', now + 2 * window))
-        end
-
-        local free = (slot + count) % slots
-        call('SETRANGE', key, 36 + 8 * free, now_8)
-        if rings == 2 then
-            know_more_of_rings()
-            call('SETRANGE', key, 36 + 8 * slots + 16 * free, id_16(request_id))
-        end
-        if expired > 0 then
-            call('SETRANGE', key, '12', pack('>I4I8I4I8', slot, oldest, count + 1, now))
-        else
-            call('SETRANGE', key, '24', pack('>I4I8', count + 1, now))
-        end
-    end
-end
-
-if args[1] == '/p' or args[1] == '/i' then
-    know_rings()
-    local window = tonumber(args[2])
-    local way = { look = look_at_ring, add = add_to_ring, stays = window, least_rings = args[1] == '/i' and 2 or 1 }
-    local reply = answer_one_limit(way, window, tonumber(args[3]))
-    if reply then
-        return reply
-    end
-end
-
--- ---- Buckets: ordinary requests
+-- ---- Buckets: what both have in common
 
 local buckets_form = '>I1I2I8I8I8I8I8'
-local place_buckets, turn_buckets, buckets_text, look_at_buckets, add_to_buckets
 
-local function know_buckets()
-    -- Where a limit's buckets stand now.
-    function place_buckets(limit, window, buckets)
-        limit.width = math.ceil(window / buckets)
-        limit.span = buckets * limit.width
-        limit.current = (math.floor(now / limit.width) + 1) * limit.width
-        limit.expired = now - limit.span    -- so are buckets that ended by then
-        limit.stays = limit.current - limit.expired
-        return limit
-    end
-
-    -- Goes on to the current bucket, and leaves out those that have expired. Returns those
-    -- before it, what all of them count, what the current one does, and when the oldest ends.
-    function turn_buckets(limit, pairs, latest, used, count)
-        local current, expired = limit.current, limit.expired
-        local from = 1
-
-        if latest < current then
-            pairs = count > 0 and pairs .. pack('>I8I8', latest, count) or pairs
-            count = 0
-        end
-        while from < #pairs do
-            local ends, counted = unpack_from('>I8I8', pairs, from)
-            if ends > expired then
-                break
-            end
-            used, from = used - counted, from + 16
-        end
-
-        pairs = string.sub(pairs, from)
-        return pairs, used, count, pairs ~= '' and unpack_from('>I8', pairs) or current
-    end
-
-    function buckets_text(pairs, latest, moved, used, count)
-        local oldest = pairs ~= '' and unpack_from('>I8', pairs) or latest
-
-        return pack(buckets_form, 4, #pairs / 16, latest, oldest, moved, used, count) .. pairs
-    end
-
-    function look_at_buckets(key, _, max, limit)
-        local head = redis.pcall('GETRANGE', key, '0', '42')
-
-        if head == '' then
-            return 0, nil, 0, 0, ''
-        elseif #head < 43 then
-            return nil
-        end
-
-        local current, expired = limit.current, limit.expired
-        local kind, older, latest, oldest, moved, used, count = unpack_from(buckets_form, head)
-
-        if kind ~= 4 or latest > current then
-            return nil
-        elseif latest == current and oldest > expired then
-            -- how long it takes if more than max is used is not for here
-            if used > max then
-                return nil
-            end
-            return used, used > 0 and oldest - expired or nil, count, moved
-        end
-
-        local pairs = older > 0 and call('GETRANGE', key, 43, 42 + 16 * older) or ''
-        pairs, used, count, oldest = turn_buckets(limit, pairs, latest, used, count)
-        if used > max then
-            return nil
-        elseif used == 0 then
-            return 0, nil, 0, moved > expired and moved or 0, '', true
-        end
-        return used, oldest - expired, count, moved > expired and moved or 0, pairs, true
-    end
-
-    -- If there are pairs, it is time to write all of it.
-    function add_to_buckets(key, _, _, request_id, used, limit, count, moved, pairs, was_there)
-        if not pairs then
-            if request_id then
-                call('SETRANGE', key, '27', pack('>I8I8', used + 1, count + 1))
-            end
-            return nil
-        end
-
-        if request_id then
-            used, count = used + 1, count + 1
-        end
-        if used > 0 or moved > 0 then
-            write_for(key, buckets_text(pairs, limit.current, moved, used, count), limit.span + limit.width)
-        elseif was_there then
-            call('UNLINK', key)
-        end
-    end
+-- Where a limit's buckets stand now.
+local function place_buckets(limit, window, buckets, moment)
+    limit.width = math.ceil(window / buckets)
+    limit.span = buckets * limit.width
+    limit.current = (math.floor(moment / limit.width) + 1) * limit.width
+    limit.expired = moment - limit.span     -- so are buckets that ended by then
 end
 
-local only_buckets = string.match(args[1], '^/([1-9]%d*)$')
+-- Goes on to the current bucket, and leaves out those that have expired. Returns those
+-- before it, what all of them count, what the current one does, and when the oldest ends.
+local function turn_buckets(limit, pairs, latest, used, count)
+    local current, expired = limit.current, limit.expired
+    local from = 1
 
-if only_buckets then
-    know_buckets()
-    local window = tonumber(args[2])
-    local way = place_buckets({ look = look_at_buckets, add = add_to_buckets }, window, tonumber(only_buckets))
-    local reply = answer_one_limit(way, window, tonumber(args[3]))
-    if reply then
-        return reply
+    if latest < current then
+        pairs = count > 0 and pairs .. struct.pack('>I8I8', latest, count) or pairs
+        count = 0
     end
+    while from < #pairs do
+        local ends, counted = struct.unpack('>I8I8', pairs, from)
+        if ends > expired then
+            break
+        end
+        used, from = used - counted, from + 16
+    end
+
+    pairs = string.sub(pairs, from)
+    return pairs, used, count, pairs ~= '' and struct.unpack('>I8', pairs) or current
 end
 
--- ---- Several limits: ordinary requests
+local function buckets_text(pairs, latest, moved, used, count)
+    local oldest = pairs ~= '' and struct.unpack('>I8', pairs) or latest
+
+    return struct.pack('>I1I2I8I8I8I8I8', 4, #pairs / 16, latest, oldest, moved, used, count) .. pairs
+end
+
+-- ---- Ordinary requests
+--
+-- They are dealt with first and on their own, because most are. What counts here: every
+-- redis.call, every function, table and string that is made, and every number that has to
+-- be written out for Redis; so numbers that are known as text stay text, and all of it is one
+-- loop that needs no further functions. What is no ordinary case is below, and slower.
+--
+-- All limits of a request are looked at before anything is added to one of them. `used` is what
+-- is used of max, and `rest` how long until something leaves the window, if there is something
+-- in it. What else was seen of a limit is for when the request is added to it, or for when only
+-- what has expired is noted.
+
+local call, pack, unpack_from = redis.call, struct.pack, struct.unpack
+local is_short = string.byte(args[1]) == 47     -- '/'
+local limits = {}
 
 if is_short then
-    local ways, windows, maxes, algorithms = {}, {}, {}, {}
+    local at = 2
+    repeat
+        local l, ends = #limits + 1, string.find(args[1], '/', at, true) or #args[1] + 1
+        local algorithm, window = string.sub(args[1], at, ends - 1), tonumber(args[2 * #limits + 2])
+        local limit = { window = window, max = tonumber(args[2 * #limits + 3]), left = now - window,
+            algorithm = algorithm, rings = algorithm == 'p' and 1 or algorithm == 'i' and 2 or nil }
+        if tonumber(algorithm) and algorithm ~= '0' then
+            place_buckets(limit, window, tonumber(algorithm), now)
+        end
+        limits[l], at = limit, ends + 1
+    until at > #args[1]
 
-    if not look_at_set and string.find(args[1], '/0') then
-        know_sets()
+    local count = #limits
+    local requests = #keys / count
+
+    -- for what was seen of limits before the last
+    for l = 1, count - 1 do
+        limits[l].seen = { 0, 0, 0, 0, 0, 0, 0, 0, 0 }
     end
-    if not look_at_ring and string.find(args[1], '[pi]') then
-        know_rings()
-    end
-    if not look_at_buckets and string.find(args[1], '[1-9]') then
-        know_buckets()
-    end
-    for algorithm in string.gmatch(args[1], '[^/]+') do
-        local l = #ways + 1
-        local window = tonumber(args[2 * l])
-        windows[l], maxes[l], algorithms[l] = window, tonumber(args[2 * l + 1]), algorithm
-        if algorithm == '0' then
-            ways[l] = { look = look_at_set, add = add_to_set, stays = window }
-        elseif tonumber(algorithm) then
-            ways[l] = place_buckets({ look = look_at_buckets, add = add_to_buckets }, window, tonumber(algorithm))
-        else
-            ways[l] = { look = look_at_ring, add = add_to_ring, stays = window, least_rings = algorithm == 'i' and 2 or 1 }
+
+    -- with room for what most calls need: to get more takes longer than to write into it
+    local reply = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+    for r = 1, requests do
+        local before = count * (r - 1)      -- its keys are behind so many others
+        local is_ordinary, is_admitted = true, true
+        local used, rest, rings, slots, expires, slot, oldest, newest, expired
+        local latest, moved, pairs, is_new
+
+        for l = 1, count do
+            local limit, key = limits[l], keys[before + l]
+            local algorithm, left, max = limit.algorithm, limit.left, limit.max
+
+            if algorithm == '0' then
+                -- one key that is no sorted set must not fail the others' requests
+                local entry = redis.pcall('ZRANGE', key, '0', '0', 'WITHSCORES')
+                local first = entry[2]
+                local behind = 0
+
+                used, rest = first and first ~= '0' and call('ZCARD', key) or 0, first and first - left
+                if used > 0 and rest <= 0 then
+                    local removed
+                    used, behind, removed = expire_set(key, used, left, work, work - most * (1 - (before + l) / #keys))
+                    work = work - removed
+                    rest = nil
+                    if used > 0 then
+                        rest = call('ZRANGE', key, '0', '0', 'WITHSCORES')[2] - left
+                        keep_for(key, 2 * limit.window)
+                    end
+                end
+
+                -- scored 0 is no request, but a ruling, or the sum of what costs exceed 1; and
+                -- entries may be from the future
+                if entry.err or first == '0' or behind > 0 or rest and rest > limit.window
+                    or used >= max and call('ZCOUNT', key, '(' .. now_text, '+inf') > 0 then
+                    is_ordinary = false
+                end
+            elseif limit.rings then
+                local head = redis.pcall('GETRANGE', key, '0', '35')
+
+                rings, expired = 0, 0
+                if head == '' then
+                    used, rest, slots = 0, nil, nil
+                elseif #head < 36 then
+                    is_ordinary = false
+                else
+                    rings, slots, expires, slot, oldest, used, newest = unpack_from(head_form, head)
+                    if rings > 2 or rings < limit.rings or newest > now or used >= too_many then
+                        is_ordinary = false
+                    elseif oldest > left then
+                        rest = oldest - left
+                    elseif newest <= left then
+                        used, rest, rings = 0, nil, 0
+                    else
+                        -- most often only few have expired: is the first that has not one of the next?
+                        oldest = left
+                        if used > 4 and slot + 4 < slots then
+                            local times = call('GETRANGE', key, 44 + 8 * slot, 75 + 8 * slot)
+                            repeat
+                                expired = expired + 1
+                                oldest = unpack_from('>I8', times, 8 * expired - 7)
+                            until oldest > left or expired == 4
+                        end
+                        if oldest <= left then
+                            ring_tools = ring_tools or make_ring_tools()
+                            expired, oldest = ring_tools.count_up_to(left, key, 36, slots, slot, used)
+                        end
+                        used, rest, slot = used - expired, oldest - left, (slot + expired) % slots
+                    end
+                end
+                if l < count then
+                    local seen = limit.seen
+                    seen[3], seen[4], seen[5], seen[6] = rings, slots, expires, slot
+                    seen[7], seen[8], seen[9] = oldest, newest, expired
+                end
+            else
+                -- if there are pairs, it is time to write all of it
+                local head = redis.pcall('GETRANGE', key, '0', '42')
+
+                is_new = head == ''
+                if is_new then
+                    used, rest, latest, moved, pairs = 0, nil, 0, 0, ''
+                elseif #head < 43 then
+                    is_ordinary = false
+                else
+                    local kind, older, ends, first, passed
+                    kind, older, ends, first, moved, used, latest = unpack_from(buckets_form, head)
+                    passed = limit.expired
+                    if kind ~= 4 or ends > limit.current then
+                        is_ordinary = false
+                    elseif ends == limit.current and first > passed then
+                        rest, pairs = used > 0 and first - passed or nil, nil
+                    else
+                        pairs = older > 0 and call('GETRANGE', key, 43, 42 + 16 * older) or ''
+                        pairs, used, latest, first = turn_buckets(limit, pairs, ends, used, latest)
+                        rest = used > 0 and first - passed or nil
+                        moved = moved > passed and moved or 0
+                    end
+                    -- how long it takes if more than max is used is not for here
+                    is_ordinary = is_ordinary and used <= max
+                end
+                if l < count then
+                    local seen = limit.seen
+                    seen[3], seen[4], seen[5], seen[6] = latest, moved, pairs, is_new
+                end
+            end
+
+            if not is_ordinary then
+                break
+            end
+            is_admitted = is_admitted and used < max
+            if l < count then
+                limit.seen[1], limit.seen[2] = used, rest
+            end
+        end
+
+        if not is_ordinary and requests == 1 then
+            reply = nil
+            break
+        end
+
+        -- from the last on, of which all is known still
+        for l = count, 1, -1 do
+            local limit, key, seen = limits[l], keys[before + l], nil
+            local window, max = limit.window, limit.max
+            local admits = -1
+
+            if l < count then
+                seen = limit.seen
+                used, rest = seen[1], seen[2]
+            end
+
+            if not is_ordinary then
+                used, rest = 0, 0
+            elseif limit.algorithm == '0' then
+                if is_admitted then
+                    call('ZADD', key, now_text, args[2 * count + 1 + r])
+                    if used < 2 then
+                        keep_for(key, (used + 1) * window)
+                    end
+                elseif used > max then
+                    -- as many have to leave as are too many, and one
+                    rest = call('ZRANGE', key, used - max, used - max, 'WITHSCORES')[2] - limit.left
+                end
+            elseif limit.rings then
+                if seen then
+                    rings, slots, expires, slot = seen[3], seen[4], seen[5], seen[6]
+                    oldest, newest, expired = seen[7], seen[8], seen[9]
+                end
+
+                if not is_admitted then
+                    if rings == 0 then
+                        if slots then
+                            call('UNLINK', key)
+                        end
+                    elseif expired > 0 then
+                        call('SETRANGE', key, '12', pack('>I4I8I4I8', slot, oldest, used, newest))
+                    end
+                    if used > max then
+                        ring_tools = ring_tools or make_ring_tools()
+                        local first = ring_tools.read(key, 36, 8, slots, (slot + used - max) % slots, 1)
+                        rest = unpack_from('>I8', first) - limit.left
+                    end
+                else
+                    local id
+                    if limit.rings == 2 or rings == 2 then
+                        ring_tools = ring_tools or make_ring_tools()
+                        id = ring_tools.id_16(args[2 * count + 1 + r])
+                    end
+
+                    if used == slots then
+                        -- there is no room for one more
+                        ring_tools = ring_tools or make_ring_tools()
+                        local more = slots_for(rings, used + 1) - slots
+                        slot = ring_tools.grow(key, 36, rings, slots, slot, more)
+                        slots, expires = slots + more, now + 2 * window
+                        call('SETRANGE', key, '0', pack('>I1I3I8I4', rings, slots, expires, slot))
+                        keep_for(key, 2 * window)
+                    end
+
+                    if rings == 0 then
+                        write_for(key, lay_out(limit.rings, now + window, now, 1, now, '', now_8, id), window)
+                    elseif slots > 64 and used < slots / 4 then
+                        -- there is far too much room
+                        ring_tools = ring_tools or make_ring_tools()
+                        local times = ring_tools.read(key, 36, 8, slots, slot, used)
+                        local ids = rings == 2 and ring_tools.read(key, 36 + 8 * slots, 16, slots, slot, used) .. id
+                        write_for(key, lay_out(rings, now + 2 * window, oldest, used + 1, now, '', times .. now_8, ids),
+                            2 * window)
+                    else
+                        local free = (slot + used) % slots
+                        if now + window > expires then
+                            keep_for(key, 2 * window)
+                            call('SETRANGE', key, '4', pack('>I8', now + 2 * window))
+                        end
+                        call('SETRANGE', key, 36 + 8 * free, now_8)
+                        if rings == 2 then
+                            call('SETRANGE', key, 36 + 8 * slots + 16 * free, id)
+                        end
+                        if expired > 0 then
+                            call('SETRANGE', key, '12', pack('>I4I8I4I8', slot, oldest, used + 1, now))
+                        else
+                            call('SETRANGE', key, '24', pack('>I4I8', used + 1, now))
+                        end
+                    end
+                end
+            else
+                if seen then
+                    latest, moved, pairs, is_new = seen[3], seen[4], seen[5], seen[6]
+                end
+
+                local one = is_admitted and 1 or 0
+                if not pairs then
+                    if is_admitted then
+                        call('SETRANGE', key, '27', pack('>I8I8', used + 1, latest + 1))
+                    end
+                elseif used + one > 0 or moved > 0 then
+                    write_for(key, buckets_text(pairs, limit.current, moved, used + one, latest + one),
+                        limit.span + limit.width)
+                elseif not is_new then
+                    call('UNLINK', key)
+                end
+            end
+
+            if is_ordinary and is_admitted then
+                admits, used = 2, used + 1
+                -- the first to be counted leaves last
+                rest = rest or limit.current and limit.current - limit.expired or window
+            elseif is_ordinary then
+                admits = used < max and 1 or 0
+            end
+            local last = 3 * (before + l)
+            reply[last - 2], reply[last - 1], reply[last] = admits, used, rest or 0
         end
     end
 
-    local reply = #ways > 1 and answer_several_limits(ways, windows, maxes)
     if reply then
-        return reply
+        local numbers = 3 * #keys + 1
+        reply[numbers] = now
+        return pack('<' .. string.rep('i8', numbers), unpack(reply, 1, numbers))
     end
+end
 
-    id, asked = args[2 * #windows + 2], {}
-    for l, algorithm in ipairs(algorithms) do
-        asked[l] = { key = KEYS[l], window = windows[l], max = maxes[l], cost = 1, algorithm = algorithm,
-            keeps_id = algorithm == 'i' }
-    end
-else
-    id, asked = args[2], {}
-    for i, key in ipairs(KEYS) do
+-- ---- Any request, alone
+--
+-- Each algorithm is a table of functions below: set, ring, buckets.
+--   read       what it says to the request: admits, and used. False: not decided
+--   count      counts it
+--   last_out   the time with which as much has left as is needed; nil: that is never
+--   take_back  false if it is not there
+--   save       when all is done: what still has to be written, and the ruling
+
+local id = is_short and args[2 * #limits + 2] or args[2]
+local asked = {}    -- one for each limit
+
+for i, key in ipairs(keys) do
+    if is_short then
+        local limit = limits[i]
+        asked[i] = { key = key, window = limit.window, max = limit.max, cost = 1, algorithm = limit.algorithm,
+            keeps_id = limit.rings == 2 }
+    else
         local window, max, cost, algorithm, rule = unpack(args, 5 * i - 2, 5 * i + 2)
         asked[i] = {
             key = key,
@@ -724,18 +681,10 @@ else
     end
 end
 
--- ---- Any request, alone
---
--- Each algorithm is a table of functions below: set, ring, buckets.
---   read       what it says to the request: admits, and used. False: not decided
---   count      counts it
---   last_out   the time with which as much has left as is needed; nil: that is never
---   take_back  false if it is not there
---   save       when all is done: what still has to be written, and the ruling
-
-know_sets()
-know_more_of_rings()
-know_buckets()
+ring_tools = ring_tools or make_ring_tools()
+local no_id, read_ring, count_up_to = ring_tools.no_id, ring_tools.read, ring_tools.count_up_to
+local id_16 = ring_tools.id_16
+local costs_form = '>I8I8I8'
 
 -- Calls everything that this script may ever call. What needs memory comes first: a script
 -- that has changed something is given all it wants. Whatever is left behind has a time to
@@ -743,9 +692,11 @@ know_buckets()
 local function rehearse(key)
     write_for(key, id, 1000000)
     call('SETRANGE', key, 0, id)
+    keep_for(key, 1000000)
+    call('BITOP', 'OR', key, key)
+    keep_for(key, 1000000)
     call('GETRANGE', key, 0, 0)
     call('TYPE', key)
-    keep_for(key, 1000000)
     call('UNLINK', key)
     call('ZADD', key, 'XX', 0, id)
     call('ZRANGE', key, 0, 0)
@@ -983,7 +934,9 @@ function set.open(log)
 end
 
 function set.expire(log)
-    log.size, log.first = expire(log.key, log.size, log.window)
+    local removed
+    log.size, log.first, removed = expire_set(log.key, log.size, now - log.window, work, work - reserved)
+    work = work - removed
     log.has_left = true
 end
 
@@ -1024,7 +977,7 @@ function set.is_ahead(log)
 end
 
 function set.bring_back(log)
-    local ahead = ahead_of_now(log.key)
+    local ahead = call('ZCOUNT', log.key, '(' .. now_text, '+inf')
     local moved = math.min(ahead, affordable())
 
     if ahead == log.size and ahead > few then
@@ -1267,17 +1220,60 @@ local function relay(log, rings, times, ids, costs)
     write_with_ruling(log, text, stays)
 end
 
-local function make_rings(log, rings)
-    local count = log.count
-    local times, ids, costs = read_some(log, 1, 0, count), '', ''
+-- What stands for a request in the third ring.
+local function cost_16(is_refused, cost, refused)
+    return pack('>I1I7I8', is_refused and 1 or 0, cost, is_refused and refused or 0)
+end
 
-    if rings > 1 then
-        ids = log.rings > 1 and read_some(log, 2, 0, count) or repeated(no_id, count)
+-- A log has become longer where it is: a ruling moves to its end, and the key needs a time to
+-- live again.
+local function settle(log)
+    log.expires = 0
+    if log.has_flag then
+        local size = log.base + (log.rings == 1 and 8 or log.rings == 2 and 24 or 40) * log.slots
+        call('SETRANGE', log.key, size, pack('>I8I8I8', log.ban, log.ruled_max, log.ruled_until))
     end
-    if rings > 2 then
-        costs = log.rings > 2 and read_some(log, 3, 0, count) or repeated(pack('>I1I7I8', 0, 1, 0), count)
+end
+
+local function grow(log)
+    local more = slots_for(log.rings, log.count + 1) - log.slots
+
+    log.slot = ring_tools.grow(log.key, log.base, log.rings, log.slots, log.slot, more)
+    log.slots = log.slots + more
+    settle(log)
+end
+
+-- With three rings the head is longer.
+local function add_rings(log, rings)
+    local slots, size = log.slots, (log.rings == 1 and 8 or 24) * log.slots
+
+    ring_tools.extend(log.key, rings == 2 and 36 + 24 * slots or 60 + 40 * slots)
+    if rings == 2 then
+        -- a ruling may stand where ids begin
+        call('SETRANGE', log.key, 36 + 8 * slots, string.rep('\0', 24))
+    else
+        local one = repeated(cost_16(false, 1), math.min(512, slots))
+        ring_tools.move_up(log.key, 36, 60, size)
+        for at = 0, 16 * slots - 1, #one do
+            call('SETRANGE', log.key, 60 + 24 * slots + at, string.sub(one, 1, 16 * slots - at))
+        end
+        log.base = 60
     end
-    relay(log, rings, times, ids, costs)
+    log.rings = rings
+    settle(log)
+end
+
+-- Has only as many slots as it needs from now on.
+local function shrink(log)
+    local times, ids, costs = read_some(log, 1, 0, log.count), '', ''
+
+    if log.rings > 1 then
+        ids = read_some(log, 2, 0, log.count)
+    end
+    if log.rings > 2 then
+        costs = read_some(log, 3, 0, log.count)
+    end
+    relay(log, log.rings, times, ids, costs)
 end
 
 function ring.count_past(log)
@@ -1341,7 +1337,10 @@ function ring.bring_back(log)
         from = count_up_to(now, log.key, log.base, log.slots, log.slot, log.count)
     end
 
-    write_some(log, 1, from, repeated(now_8, log.count - from))
+    local same = repeated(now_8, math.min(1024, log.count - from))
+    for n = from, log.count - 1, 1024 do
+        write_some(log, 1, n, string.sub(same, 1, 8 * (log.count - n)))
+    end
     log.front, log.newest = math.min(log.front, now), now
     log.oldest = log.oldest and math.min(log.oldest, now)
     log.is_changed = true
@@ -1356,12 +1355,19 @@ function ring.add(log)
         rings = 3
         log.front, log.size, log.surplus, log.tail = log.newest, 2, log.used - log.cost - 1, 0
         log.oldest, log.count = log.front, 1
-        relay(log, rings, pack('>I8', log.front), no_id, pack('>I1I7I8', 0, log.surplus + 1, 0))
+        relay(log, rings, pack('>I8', log.front), no_id, cost_16(false, log.surplus + 1))
     elseif log.rings == 0 then
         relay(log, rings, '', '', '')
-    elseif rings > log.rings or log.count == log.slots
-        or log.slots > 64 and log.count < log.slots / 4 then
-        make_rings(log, rings)
+    else
+        if log.slots > 64 and log.count < log.slots / 4 then
+            shrink(log)
+        end
+        if rings > log.rings then
+            add_rings(log, rings)
+        end
+        if log.count == log.slots then
+            grow(log)
+        end
     end
 
     log.surplus, log.tail = log.surplus + log.cost - 1, is_refused and log.tail + 1 or 0
@@ -1374,11 +1380,39 @@ function ring.add(log)
         write_some(log, 2, log.count, id_16(id))
     end
     if rings > 2 then
-        write_some(log, 3, log.count, pack('>I1I7I8', is_refused and 1 or 0, log.cost, is_refused and log.refused or 0))
+        write_some(log, 3, log.count, cost_16(is_refused, log.cost, log.refused))
     end
     log.front = log.count > 0 and log.front or now
     log.count, log.newest = log.count + 1, now
     log.is_changed, log.is_added = true, true
+end
+
+-- So many requests move within the rings, in pieces.
+local function move_some(log, from, to, count)
+    for number = 1, log.rings do
+        for done = 0, count - 1, 512 do
+            local size = math.min(512, count - done)
+            local offset = to < from and done or count - done - size
+            write_some(log, number, to + offset, read_some(log, number, from + offset, size))
+        end
+    end
+end
+
+-- Removes so many from one on: those on the one side close the gap, whichever are fewer.
+local function remove_some(log, from, count)
+    local newer = log.count - from - count
+
+    if newer <= from then
+        move_some(log, from + count, from, newer)
+    else
+        move_some(log, 0, count, from)
+        log.slot = (log.slot + count) % log.slots
+    end
+    log.count, log.size = log.count - count, log.size - count
+    if log.count > 0 then
+        log.front, log.newest = time_in_ring(log, 0), time_in_ring(log, log.count - 1)
+    end
+    log.is_changed = true
 end
 
 -- Refused ones can be any number, but only the newest that together cost max matter. Where
@@ -1411,17 +1445,10 @@ function ring.forget(log)
 
     local cost, first_sum = cost_and_sum(0)
     local _, last_sum = cost_and_sum(low - 1)
-    local left, rings = log.tail - low, {}
-    for number = 1, 3 do
-        rings[number] = read_some(log, number, 0, from) .. read_some(log, number, from + low, left)
-    end
 
+    remove_some(log, from, low)
     log.surplus = log.surplus - ((last_sum - first_sum) % sums_start_anew + cost - low)
-    log.size, log.count, log.tail = log.size - low, log.count - low, left
-    log.used = log.size + log.surplus
-    log.front = unpack_from('>I8', rings[1])
-    log.oldest = log.front
-    relay(log, 3, unpack(rings))
+    log.tail, log.used, log.oldest = log.tail - low, log.size + log.surplus, log.front
 end
 
 -- Of the request with this id; nil: it is not there. Most often it is where its time is, or
@@ -1460,27 +1487,6 @@ local function find_in_ring(log, wanted, counted_at)
     end
 end
 
--- Those on its one side move up, whichever are fewer.
-local function close_gap(log, n)
-    local newer = log.count - 1 - n
-
-    for number = 1, log.rings do
-        if newer <= n then
-            write_some(log, number, n, read_some(log, number, n + 1, newer))
-        else
-            write_some(log, number, 1, read_some(log, number, 0, n))
-        end
-    end
-    if newer > n then
-        log.slot = (log.slot + 1) % log.slots
-    end
-    log.count, log.size = log.count - 1, log.size - 1
-    if log.count > 0 then
-        log.front, log.newest = time_in_ring(log, 0), time_in_ring(log, log.count - 1)
-    end
-    log.is_changed = true
-end
-
 function ring.take_back(log, counted_at)
     local wanted, n = id_16(id), nil
 
@@ -1494,7 +1500,7 @@ function ring.take_back(log, counted_at)
             local _, cost = unpack_from('>I1I7', read_some(log, 3, n, 1))
             log.surplus = log.surplus - cost + 1
         end
-        close_gap(log, n)
+        remove_some(log, n, 1)
     end
     ring.save(log)
     return n ~= nil
@@ -1548,7 +1554,7 @@ function carry_to_ring(log)
         local newest = call('ZRANGE', log.key, -1, -1, 'WITHSCORES')[2]
         times[1], ids[1] = pack('>I8', newest), no_id
         log.surplus, rings = size + log.surplus - 1, 3
-        costs[1] = pack('>I1I7I8', 0, log.surplus + 1, 0)
+        costs[1] = cost_16(false, log.surplus + 1)
         log.front, log.newest, size = tonumber(newest), tonumber(newest), 1
     elseif size > 0 then
         local entries = call('ZRANGE', log.key, first, -1, 'WITHSCORES')
@@ -1564,7 +1570,7 @@ function carry_to_ring(log)
             end
             log.tail, log.surplus = is_refused and log.tail + 1 or 0, log.surplus + surplus
             times[n], ids[n] = pack('>I8', entries[2 * n]), id_16(string.match(member, '^[^*!]*'))
-            costs[n] = pack('>I1I7I8', is_refused and 1 or 0, surplus + 1, is_refused and log.refused or 0)
+            costs[n] = cost_16(is_refused, surplus + 1, log.refused)
         end
         log.front, log.newest = tonumber(entries[2]), tonumber(entries[2 * size])
     end
@@ -1641,7 +1647,7 @@ local buckets = {}
 local function open_buckets(limit)
     local head = redis.pcall('GETRANGE', limit.key, 0, 42)
 
-    place_buckets(limit, limit.window, tonumber(limit.algorithm))
+    place_buckets(limit, limit.window, tonumber(limit.algorithm), now)
     limit.pairs, limit.latest, limit.used, limit.count, limit.moved = '', limit.current, 0, 0, 0
     limit.was_there = head ~= ''
 

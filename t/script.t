@@ -115,6 +115,30 @@ sub take_back {
     return call_at($then + 1_000_000, $then, $id, @limits);
 }
 
+my $client_script = do { local (@ARGV, $/) = 'lua/client.lua'; <> };
+my $client_sha = redis('SCRIPT', 'LOAD', steer($client_script));
+
+# intervene(now in us, key, act, for so many us, max, algorithm): where the client stands then
+sub intervene {
+    my ($now, $key, $act, $for, $max, $algorithm) = @_;
+    return redis('EVALSHA', $client_sha, 2, $key, "$key!", $act, $W, $algorithm // 0, $for // 0, $max // 0,
+        sprintf '%d:%d', $now / 1000000, $now % 1000000);
+}
+
+# ask(), with the numbers behind the time: the max of each limit that an operator gave.
+sub ask_ruled {
+    my ($now, @limits) = @_;
+    my $answer = call_at($now, '', uuid(++$serial), @limits);
+    splice @$answer, 3 * @limits, 1;
+    return $answer;
+}
+
+# Whether anything of a ruling stands under the key.
+sub has_ruling {
+    my ($key) = @_;
+    return redis('TYPE', $key) eq 'string' ? ord(redis('GETRANGE', $key, 0, 0)) >= 128 : !!grep { /^!/ } keys %{ entries($key) };
+}
+
 # What stands in a set: { entry => score }; in buckets: { end => count }.
 sub entries {
     my ($key) = @_;
@@ -785,6 +809,65 @@ subtest 'a packed log takes eight bytes for each request, and not much more' => 
     my $key = fill_packed('packed shrinks', $T, 10_000);
     ask_packed($T + $W + 9000, $key, $W, 10_000);
     cmp_ok redis('STRLEN', $key), '<=', 8 * 1000 * 1.25 + 200, 'nor if a tenth of them are left';
+};
+
+for my $kind (['times', '/p', sub { return (1, '') }], ['ids', '/i', sub { return (1, 'i') }],
+    ['costs', '/p', sub { return (1 + int rand 3, 'i') }]) {
+    my ($what, $word, $next) = @$kind;
+
+    subtest "rings of $what grow, and nothing in them is lost" => sub {
+        srand 4;
+        my $key = "grows $what";
+        my ($now, $wrong, $grown, $grown_in_between, $slots, @expected) = ($T, 0, 0, 0, 0);
+        for my $n (1 .. 1500) {
+            # more and more come, until there is a pause that leaves a few
+            $now += $n % 300 ? int $W / (10 + $n % 300 / 2) : $W - 10;
+            my ($cost, $rule) = $next->();
+            my $id = uuid($n);
+            my $begins = unpack 'N', redis('GETRANGE', $key, 12, 15) || "\0\0\0\0";
+            if ($cost == 1 && rand() < 0.5) {
+                ask_packed($now, $key, $W, 10_000, $id, substr $word, 1);
+            } else {
+                ask_as($id, $now, [$key, $W, 10_000, @PACKED, cost => $cost, rule => $rule]);
+            }
+            @expected = ((grep { $_->[0] > $now - $W } @expected), [$now, $cost, $id]);
+
+            my $found = packed($key);
+            my $is_kept = ref $found && @$found == @expected && !grep {
+                my ($entry, $wanted) = ($found->[$_], $expected[$_]);
+                $entry->[0] != $wanted->[0] || $entry->[1] !~ /^(?:|$wanted->[2]|$NO_ID)$/ || ($entry->[2] || 1) != $wanted->[1];
+            } 0 .. $#expected;
+            $wrong++ unless $is_kept && redis('PTTL', $key) > $W / 1000;
+
+            my $are_more = $slots && slots_of($key) > $slots;
+            $grown++ if $are_more;
+            $grown_in_between++ if $are_more && $begins;
+            $slots = slots_of($key);
+        }
+        is $wrong, 0, 'all are there, for as long as they count';
+        cmp_ok $grown, '>', 10, "it grew $grown times";
+        cmp_ok $grown_in_between, '>', 3, "$grown_in_between times after it had begun anew";
+    };
+}
+
+subtest 'what has grown takes no more memory than it needs' => sub {
+    ask_packed($T, 'packed memory', $W, 1000) for 1 .. 100;
+    cmp_ok redis('MEMORY', 'USAGE', 'packed memory'), '<=', 1100, 'a hundred requests';
+    ask($T, ['packed memory', $W, 1000, @PACKED, cost => 2]);
+    cmp_ok redis('MEMORY', 'USAGE', 'packed memory'), '<=', 5200, 'and with costs';
+};
+
+subtest 'a packed log keeps its ruling while it grows and gets more rings' => sub {
+    my @limit = ('packed ruled', $W, 5, @PACKED);
+    ask($T, [@limit]);
+    intervene($T, 'packed ruled', 'max', $W, 1000, 'p');
+    is_deeply [ @{ ask_ruled($T + $_, [@limit]) }[0, 1, 3] ], [2, $_ + 1, 1000], "$_ more" for 1 .. 40;
+    is_deeply [ @{ ask_ruled($T + 41, [@limit, rule => 'i']) }[0, 1, 3] ], [2, 42, 1000], 'one with an id';
+    is_deeply [ grep { $_ ne $NO_ID } @{ ids_in('packed ruled') } ], [uuid($serial)], 'which no other has';
+    is_deeply [ @{ ask_ruled($T + 42, [@limit, cost => 3]) }[0, 1, 3] ], [2, 45, 1000], 'one that costs more';
+    is_deeply [ @{ ask_ruled($T + 42 + $_, [@limit, cost => 2]) }[0, 1, 3] ], [2, 45 + 2 * $_, 1000], "$_ more" for 1 .. 40;
+    is @{ packed('packed ruled') }, 83, 'all are there';
+    ok has_ruling('packed ruled');
 };
 
 subtest 'a very long packed log grows where it is' => sub {
@@ -1773,30 +1856,6 @@ subtest 'an ordinary check makes few calls' => sub {
 };
 
 # ---- What operators have ruled
-
-my $client_script = do { local (@ARGV, $/) = 'lua/client.lua'; <> };
-my $client_sha = redis('SCRIPT', 'LOAD', steer($client_script));
-
-# intervene(now in us, key, act, for so many us, max, algorithm): where the client stands then
-sub intervene {
-    my ($now, $key, $act, $for, $max, $algorithm) = @_;
-    return redis('EVALSHA', $client_sha, 2, $key, "$key!", $act, $W, $algorithm // 0, $for // 0, $max // 0,
-        sprintf '%d:%d', $now / 1000000, $now % 1000000);
-}
-
-# ask(), with the numbers behind the time: the max of each limit that an operator gave.
-sub ask_ruled {
-    my ($now, @limits) = @_;
-    my $answer = call_at($now, '', uuid(++$serial), @limits);
-    splice @$answer, 3 * @limits, 1;
-    return $answer;
-}
-
-# Whether anything of a ruling stands under the key.
-sub has_ruling {
-    my ($key) = @_;
-    return redis('TYPE', $key) eq 'string' ? ord(redis('GETRANGE', $key, 0, 0)) >= 128 : !!grep { /^!/ } keys %{ entries($key) };
-}
 
 for my $algorithm (0, 'p', 6) {
     my $kind = $ALGORITHMS{$algorithm};

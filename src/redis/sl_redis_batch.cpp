@@ -16,7 +16,8 @@ RedisBatch::RedisBatch(CallCarrier &carrier, const CallGroup &group) noexcept
 std::string_view RedisBatch::write(char (&text)[kMaxSize]) const noexcept
 {
     size_t limits = calls_[0]->limits();
-    CommandWriter command(text, 3 + count_ * limits + 1 + 2 * limits + count_);
+    size_t ids = calls_[0]->id().empty() ? 0 : count_;
+    CommandWriter command(text, 3 + count_ * limits + 1 + 2 * limits + ids);
 
     command.add("EVALSHA");
     command.add(script_sha());

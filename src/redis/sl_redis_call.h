@@ -149,7 +149,7 @@ class RedisCall final : public RedisCommand,
     }
 
     /* Such a command has the keys and the ids of all its calls, and once the
-     * words that they share. */
+     * words that they share. Where no ids are kept there are none. */
     std::string_view keys() const noexcept { return keys_; }
     std::string_view shared() const noexcept { return shared_; }
     std::string_view id() const noexcept { return id_; }

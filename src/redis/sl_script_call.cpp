@@ -40,6 +40,15 @@ bool are_ordinary(const ScriptArgs &args)
         });
 }
 
+/* In the short form an id is only sent to where it is kept. */
+bool keep_ids(const ScriptArgs &args)
+{
+    return std::any_of(
+        args.limits, args.limits + args.count, [](const ScriptLimit &limit) {
+            return limit.algorithm == Algorithm::kLog || limit.keeps_ids;
+        });
+}
+
 /* That ids are kept is said by the rule, where there is one. */
 std::string_view short_algorithm_word(const ScriptLimit &limit,
                                       char (&room)[kMaxDigits])
@@ -166,8 +175,10 @@ ScriptText::ScriptText(const ScriptArgs &args, char (&room)[kMaxSize],
     : is_short_(form == Form::kShortest && are_ordinary(args)), keys_(),
       limits_(), id_()
 {
-    CommandWriter command(room, 3 + args.count + 2
-                                    + args.count * (is_short_ ? 2 : 5));
+    bool has_id = !is_short_ || keep_ids(args);
+    size_t limit_words = is_short_ ? 2 : 5;
+    CommandWriter command(room, 3 + args.count + 1 + (has_id ? 1 : 0)
+                                    + args.count * limit_words);
 
     command.add("EVALSHA");
     command.add(script_sha());
@@ -182,7 +193,9 @@ ScriptText::ScriptText(const ScriptArgs &args, char (&room)[kMaxSize],
     };
 
     auto add_id = [&] {
-        command.add(args.id);
+        if (has_id) {
+            command.add(args.id);
+        }
     };
 
     keys_ = part([&] {

@@ -124,7 +124,7 @@ class ScriptText {
         }
     };
 
-    /* The keys, all that the limits are, and the id. */
+    /* The keys, all that the limits are, and the id, if it is sent. */
     const Part &keys() const noexcept { return keys_; }
     const Part &limits() const noexcept { return limits_; }
     const Part &id() const noexcept { return id_; }

@@ -156,7 +156,7 @@ local function until_decided()
 end
 
 local limits = select(2, string.gsub(ARGV[1], '/', ''))
-local requests = #ARGV - 1 - 2 * limits
+local requests = #KEYS / limits
 if limits == 0 or requests == 1 then
     return until_decided()
 end
@@ -313,6 +313,12 @@ inline void add_short_form(const Call *calls, size_t count,
     std::vector<std::string> words = short_words(calls[0]);
 
     args->insert(args->end(), words.begin(), words.end());
+
+    if (words[0].find("/0") == std::string::npos
+        && words[0].find('i') == std::string::npos)
+    {
+        return; /* no ids are kept */
+    }
 
     for (size_t i = 0; i < count; i++) {
         args->push_back(id_of(calls[i].id));

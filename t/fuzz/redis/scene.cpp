@@ -1,5 +1,6 @@
 #include "redis/scene.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include "fuzz.h"
@@ -112,6 +113,18 @@ sl::Query Question::query() const
             set_algorithm(kAlgorithms[i % std::size(kAlgorithms)],
                           &query.limits[i]);
         }
+    }
+
+    /* where its id may not be sent, the zone says it */
+    bool keeps_id = std::any_of(
+        query.limits, query.limits + limits_, [](const sl::LimitQuery &limit) {
+            return limit.algorithm == sl::Algorithm::kLog
+                   || (limit.algorithm == sl::Algorithm::kPacked
+                       && limit.may_be_taken_back);
+        });
+
+    for (size_t i = 0; i < limits_ && !keeps_id; i++) {
+        query.limits[i].zone = id_;
     }
 
     return query;

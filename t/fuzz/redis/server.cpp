@@ -1,5 +1,6 @@
 #include "redis/server.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "fuzz.h"
@@ -185,6 +186,15 @@ Words words_between_slashes(const std::string &text)
     return words;
 }
 
+/* Of PREFIX:ZONE:CLIENT. */
+std::string zone_of(const std::string &key)
+{
+    size_t ends = key.rfind(':');
+    size_t begins = key.rfind(':', ends - 1) + 1;
+
+    return key.substr(begins, ends - begins);
+}
+
 }  // namespace
 
 ScriptCall::ScriptCall(const Words &command)
@@ -235,11 +245,21 @@ ScriptCall::ScriptCall(const Words &command)
 
         limits = algorithms.size();
         check(keys > 0 && keys % limits == 0);
-        check(count == 1 + 2 * limits + keys / limits);
+
+        bool has_ids = std::any_of(
+            algorithms.begin(), algorithms.end(),
+            [](const std::string &word) { return word == "0" || word == "i"; });
+
+        check(count == 1 + 2 * limits + (has_ids ? keys / limits : 0));
 
         kind = Kind::kAsks;
         is_short = true;
         ids.assign(args + 1 + 2 * static_cast<long>(limits), command.end());
+
+        for (size_t i = 0; i < keys && !has_ids; i += limits) {
+            ids.push_back(zone_of(command[3 + i]));
+        }
+
         return;
     }
 
