@@ -59,6 +59,10 @@ struct LimitQuery {
     /* Where the deny cache marks refusals by this zone; kNoMark: it does not
      * remember those by this limit. */
     size_t refusal_mark = kNoMark;
+
+    /* When it is settled: what the request has cost after all, instead of
+     * `cost`. */
+    int64_t true_cost = 0;
 };
 
 }  // namespace sl
