@@ -60,8 +60,8 @@ class Client {
         double start = cpu_seconds();
 
         for (int i = 0; i < kRequests; i++) {
-            table_.take_back(&under_way[i % kUnderWay], 1,
-                             times[i % kUnderWay]);
+            table_.settle(&under_way[i % kUnderWay], 1, times[i % kUnderWay],
+                          now_);
             under_way[i % kUnderWay] = ask();
             times[i % kUnderWay] = time_;
         }
@@ -69,7 +69,7 @@ class Client {
         double spent = cpu_seconds() - start;
 
         for (int i = 0; i < kUnderWay; i++) {
-            table_.take_back(&under_way[i], 1, times[i]);
+            table_.settle(&under_way[i], 1, times[i], now_);
         }
 
         return kRequests / spent;

@@ -21,7 +21,8 @@
 --   ban        microseconds for which it is still banned; 0: it is not
 --   max, left  the max that it was given, and for how many microseconds more; 0, 0: none
 --   entries    how many are counted: requests, or buckets
--- and then four for each of the newest 100, the newest first
+-- and then four for each of the newest 100, the newest first; a request that has cost more
+-- than was counted of it on arrival may be there twice
 --   ago        how many microseconds ago it was counted, or the bucket began
 --   cost       what it takes of max
 --   refused    1 if it was refused and counts all the same, else 0
@@ -90,7 +91,8 @@ function set.rule(ban, max, ends)
     end
 end
 
--- An entry of a log: its id, '*COST' if that is not 1, '!' if it was refused.
+-- An entry of a log: its id, '+' if it was counted when the request was settled, '*COST' if
+-- that is not 1, '!' if it was refused.
 local function cost_of(member)
     local star = string.find(member, '*', 1, true)
     return star and tonumber(string.match(member, '%d+', star)) or 1
@@ -122,7 +124,7 @@ function set.look_at()
         local member = newest[n]
         local refused = string.find(member, '!', 1, true) and 1 or 0
         -- one that somebody else has written may be of any length
-        show(now - newest[n + 1], cost_of(member), refused, string.sub(string.match(member, '^[^*!]*'), 1, 36))
+        show(now - newest[n + 1], cost_of(member), refused, string.sub(string.match(member, '^[^+*!]*'), 1, 36))
     end
 end
 
@@ -233,8 +235,8 @@ function ring.look_at()
     wait = math.min(window, time_of(low) + window - now)
 
     for n = count - 1, math.max(low, count - most_shown), -1 do
-        local refused, cost = cost_of_entry(n)
-        show(now - time_of(n), cost, refused, id_of_entry(n))
+        local what, cost = cost_of_entry(n)
+        show(now - time_of(n), cost, what == 1 and 1 or 0, id_of_entry(n))
     end
 end
 

@@ -1,19 +1,20 @@
 -- Sliding windows: may this request pass all of its limits?
 --
 -- KEYS[i]   where limit i is counted for this client
--- ARGV[1]   '' to ask, or the time that an earlier answer ended with: then what
---           was counted by it is taken back
+-- ARGV[1]   '' to ask, or the time that an earlier answer ended with (0: it is not known):
+--           then what was counted by it is settled
 -- ARGV[2]   the request's id, a UUID
 -- ARGV[3…]  five for each limit:
 --   window     in microseconds
---   max        what it allows per window, at least 1
+--   max        what it allows per window, at least 1; to settle, in its place: what the
+--              request has cost after all. 0: it is taken back
 --   cost       what this request takes of that, at most max; 0 only looks
 --   algorithm  0: a log, one entry per request, in a sorted set
 --              'p': the same, packed into a string
 --              else the parts of a window that are counted as wholes: its buckets
 --   rule       'd' in it: requests that the limit refuses count, too
 --              'n' in it: it never keeps a request from passing (a dry run)
---              'i' in it: the request may have to be taken back from a packed log
+--              'i' in it: the request may have to be settled in a packed log
 -- Ordinary requests, whose limits have a cost of 1 and no rule, may be asked about in a
 -- shorter form, and several that have the same limits at once:
 -- KEYS      those of the first request, then of the second …
@@ -38,12 +39,27 @@
 --            that, while a log of costs still has many entries that have expired
 --   wait     microseconds: until something leaves the window if the limit
 --            admits (0: there is nothing in it), else until it would admit
--- and then the time in microseconds; or, for taking back, how many were. If an operator
--- has given the client another max, one more number follows for each limit: that max, or 0
--- where there is none.
+-- and then the time in microseconds; or, for settling, of how many limits the counts were
+-- changed. If an operator has given the client another max, one more number follows for
+-- each limit: that max, or 0 where there is none.
 --
 -- The request is counted for every limit if every limit has room, else for none.
 -- What is counted at time t is in the window while now - t < window.
+--
+-- What a request has cost may be known only when it has ended. Then it is settled.
+--   less       is given back: what was counted keeps its time, and costs less from now on.
+--              If it was nothing, or has left the window and is not there any more, that
+--              changes nothing that anybody could notice
+--   more       is counted as of now, whether there is room for it or not, and whether what
+--              was counted is still there or not: those who come next wait for it. Of a
+--              request that only looked that is all that it has cost
+-- In logs that may be repeated, because each is found by the request's id, and less only as
+-- long as it costs what it did. (In a packed log one that was counted later is looked for
+-- among the newest 16384.) Buckets know nobody: there each call counts.
+--
+-- All numbers that are given are at most 10^15. What is used is never more than 9 * 10^15,
+-- so that sums stay exact: of what a request has cost more, what goes beyond is left out
+-- (and may be added if that is repeated when there is room again), and so is a refused one.
 --
 -- Redis's clock may step back, or be that of another server after a failover. Then
 -- there are entries from the future. All of them were counted before now, so they
@@ -83,16 +99,17 @@
 --                      then is told the rest
 --
 -- ---- Log
--- A sorted set. An entry is the request's id, '*COST' behind it if that is not 1, and
--- '!' if it was refused, scored with its time. The sum of what costs exceed 1 is
--- an entry of its own, '+SUM' scored 0, so that nobody has to add them up. Behind the
--- '!' there may be a number: see set.forget(). A ruling is '!BAN:MAX:UNTIL', scored 0. It
--- is taken out while a limit is decided about, so that nothing else need know of it.
+-- A sorted set. An entry is the request's id, '+' if it is what that has cost more than
+-- was counted before, '*COST' if that is not 1, and '!' if it was refused, scored with its
+-- time. The sum of what costs exceed 1 is an entry of its own, '+SUM' scored 0, so that
+-- nobody has to add them up. Behind the '!' there may be a number: see set.forget(). A
+-- ruling is '!BAN:MAX:UNTIL', scored 0. It is taken out while a limit is decided about, so
+-- that nothing else need know of it.
 --
 -- ---- Packed log
 -- A string: a head, and rings of as many slots, which begin anew at their first when the
 -- last is taken. So requests come and leave, and nothing has to be moved. The first ring
--- has times; if requests may be taken back there is one of ids; if they have costs or were
+-- has times; if requests may be settled there is one of ids; if they have costs or were
 -- refused, one of these as well. Numbers are unsigned, the highest byte first.
 --   1 byte   1, 2 or 3: how many rings there are; 0: nothing is counted, and this is all
 --   3 bytes  slots
@@ -104,7 +121,8 @@
 --   8 bytes  the sum of what refused ones cost (and start anew at 2^52)
 --   8 bytes  how many of the newest were all refused
 -- Ring of times: 8 bytes each. Of ids: 16 bytes each, 0 where none was kept. Of costs:
---   1 byte   1 if it was refused
+--   1 byte   1 if it was refused, 2 if it is what a request has cost more than was counted
+--            before
 --   7 bytes  its cost
 --   8 bytes  the sum of what refused ones cost, up to it, if it was refused
 -- If 128 is added to the first byte, the last 24 bytes of the string are a ruling, 8 for
@@ -655,11 +673,14 @@ end
 --   read       what it says to the request: admits, and used. False: not decided
 --   count      counts it
 --   last_out   the time with which as much has left as is needed; nil: that is never
---   take_back  false if it is not there
+--   lower      of a request that is settled: it cost less. False if that changes nothing
+--   reopen     … it cost more: reads, as far as something can be added. False if it was
+--              settled before
 --   save       when all is done: what still has to be written, and the ruling
 
 local id = is_short and args[2 * #limits + 2] or args[2]
 local asked = {}    -- one for each limit
+local counted_at = not is_short and tonumber(args[1])   -- if it is settled
 
 for i, key in ipairs(keys) do
     if is_short then
@@ -672,6 +693,7 @@ for i, key in ipairs(keys) do
             key = key,
             window = tonumber(window),
             max = tonumber(max),
+            true_cost = counted_at and tonumber(max),
             cost = tonumber(cost),
             algorithm = algorithm,
             counts_refused = string.find(rule, 'd', 1, true),
@@ -706,6 +728,9 @@ local function rehearse(key)
     call('ZREMRANGEBYRANK', key, 0, 0)
     call('ZREMRANGEBYSCORE', key, 0, 0)
 end
+
+-- More is never used of a limit.
+local most_used = 9 * 10 ^ 15
 
 -- How many entries may still be read, and something be done about them, for this limit.
 local function affordable()
@@ -786,7 +811,8 @@ local function read_newest(log)
     work = work - 4 * count
 end
 
-local function read_log(log)
+-- Opens a log, and removes what has expired.
+local function open_log(log)
     local kind = log.kind
 
     log.size, log.surplus, log.refused, log.unsure, log.first = 0, 0, 0, 0, 0
@@ -800,9 +826,13 @@ local function read_log(log)
         end
         log.oldest = log.size > 0 and kind.time_at(log, 0) or nil
     end
-
-    local room = log.max - log.cost
     log.used = log.size + log.surplus
+end
+
+local function read_log(log)
+    open_log(log)
+
+    local kind, room = log.kind, log.max - log.cost
     log.admits = log.cost == 0 or log.used <= room
 
     if not log.admits and log.unsure > 0 then
@@ -854,9 +884,10 @@ end
 
 local set = { read = read_log, count = count_in_log, last_out = last_out_of_log }
 
--- What stands for a request.
-local function member_of(cost)
-    return cost == 1 and id or id .. string.format('*%.0f', cost)
+-- What stands for a request, or for what it has cost more.
+local function member_of(cost, is_settled)
+    local member = is_settled and id .. '+' or id
+    return cost == 1 and member or member .. string.format('*%.0f', cost)
 end
 
 -- What an entry costs beyond 1.
@@ -1010,7 +1041,7 @@ end
 local all_of_max = 2 ^ 30
 
 function set.add(log)
-    local member, refused = member_of(log.cost), log.refused
+    local member, refused = member_of(log.cost, log.is_settled), log.refused
     local surplus = log.surplus + log.cost - 1
 
     if not log.admits then
@@ -1069,28 +1100,46 @@ function set.save(log)
     end
 end
 
--- To take back one that is not the oldest does not change for how long the log is needed.
-function set.take_back(log)
-    local member, first = member_of(log.cost), first_of_set(log, '1')
+-- When it was counted; nil: it is not there. (There is a command for that, which the script has
+-- no other need of.)
+local function time_of_member(log, member)
+    return tonumber(call('ZADD', log.key, 'XX', 'INCR', 0, member) or nil)
+end
+
+-- To remove one that is not the oldest does not change for how long the log is needed.
+function set.lower(log)
+    local member, stays = member_of(log.cost), log.true_cost > 0
+    local first = first_of_set(log, '1')
 
     if first[1] and take_ruling(log, first[1]) then
         first = call('ZRANGE', log.key, 0, 1, 'WITHSCORES')
+    end
+
+    -- the other comes first, so that the set is never empty and keeps its time to live
+    local moment = stays and time_of_member(log, member)
+    if moment then
+        call('ZADD', log.key, string.format('%.0f', moment), member_of(log.true_cost))
     end
 
     local is_there = call('ZREM', log.key, member) == 1
 
     if is_there and first[3] then
         local has_costs = string.sub(first[1], 1, 1) == '+'
-        if has_costs or first[1] == member then
+        if not stays and (has_costs or first[1] == member) then
             keep_for(log.key, 2 * log.window)
         end
         if log.cost > 1 then
             read_sum(log, first[1])
-            set.set_sums(log, log.surplus - log.cost + 1, log.refused)
+            set.set_sums(log, log.surplus - log.cost + (stays and log.true_cost or 1), log.refused)
         end
     end
     set.save(log)
     return is_there
+end
+
+function set.reopen(log)
+    open_log(log)
+    return not time_of_member(log, member_of(log.cost, true))
 end
 
 -- ---- Strings
@@ -1220,14 +1269,16 @@ local function relay(log, rings, times, ids, costs)
     write_with_ruling(log, text, stays)
 end
 
--- What stands for a request in the third ring.
-local function cost_16(is_refused, cost, refused)
-    return pack('>I1I7I8', is_refused and 1 or 0, cost, is_refused and refused or 0)
+-- What stands for a request in the third ring: what it is, and what it costs.
+local as_counted, as_refused, as_settled = 0, 1, 2
+
+local function cost_16(what, cost, refused)
+    return pack('>I1I7I8', what, cost, what == as_refused and refused or 0)
 end
 
 -- A log has become longer where it is: a ruling moves to its end, and the key needs a time to
 -- live again.
-local function settle(log)
+local function end_growth(log)
     log.expires = 0
     if log.has_flag then
         local size = log.base + (log.rings == 1 and 8 or log.rings == 2 and 24 or 40) * log.slots
@@ -1240,7 +1291,7 @@ local function grow(log)
 
     log.slot = ring_tools.grow(log.key, log.base, log.rings, log.slots, log.slot, more)
     log.slots = log.slots + more
-    settle(log)
+    end_growth(log)
 end
 
 -- With three rings the head is longer.
@@ -1252,7 +1303,7 @@ local function add_rings(log, rings)
         -- a ruling may stand where ids begin
         call('SETRANGE', log.key, 36 + 8 * slots, string.rep('\0', 24))
     else
-        local one = repeated(cost_16(false, 1), math.min(512, slots))
+        local one = repeated(cost_16(as_counted, 1), math.min(512, slots))
         ring_tools.move_up(log.key, 36, 60, size)
         for at = 0, 16 * slots - 1, #one do
             call('SETRANGE', log.key, 60 + 24 * slots + at, string.sub(one, 1, 16 * slots - at))
@@ -1260,7 +1311,7 @@ local function add_rings(log, rings)
         log.base = 60
     end
     log.rings = rings
-    settle(log)
+    end_growth(log)
 end
 
 -- Has only as many slots as it needs from now on.
@@ -1349,13 +1400,14 @@ end
 
 function ring.add(log)
     local is_refused = not log.admits
-    local rings = math.max(log.rings, (log.cost ~= 1 or is_refused) and 3 or log.keeps_id and 2 or 1)
+    local what = is_refused and as_refused or log.is_settled and as_settled or as_counted
+    local rings = math.max(log.rings, (log.cost ~= 1 or what ~= as_counted) and 3 or log.keeps_id and 2 or 1)
 
     if log.count >= too_many and log.unsure == 0 then
         rings = 3
         log.front, log.size, log.surplus, log.tail = log.newest, 2, log.used - log.cost - 1, 0
         log.oldest, log.count = log.front, 1
-        relay(log, rings, pack('>I8', log.front), no_id, cost_16(false, log.surplus + 1))
+        relay(log, rings, pack('>I8', log.front), no_id, cost_16(as_counted, log.surplus + 1))
     elseif log.rings == 0 then
         relay(log, rings, '', '', '')
     else
@@ -1380,7 +1432,7 @@ function ring.add(log)
         write_some(log, 2, log.count, id_16(id))
     end
     if rings > 2 then
-        write_some(log, 3, log.count, cost_16(is_refused, log.cost, log.refused))
+        write_some(log, 3, log.count, cost_16(what, log.cost, log.refused))
     end
     log.front = log.count > 0 and log.front or now
     log.count, log.newest = log.count + 1, now
@@ -1451,25 +1503,25 @@ function ring.forget(log)
     log.tail, log.used, log.oldest = log.tail - low, log.size + log.surplus, log.front
 end
 
--- Of the request with this id; nil: it is not there. Most often it is where its time is, or
--- else one of the newest.
-local function find_in_ring(log, wanted, counted_at)
+-- What stands there for the request with this id; nil: it does not. Most often it is where
+-- its time is, if that is known, or else one of the newest.
+local function find_in_ring(log, wanted, what, moment)
     local function among(from, count)
         local ids = read_some(log, 2, from, count)
         local at = string.find(ids, wanted, 1, true)
 
         while at do
             local n = from + (at - 1) / 16
-            if at % 16 == 1 and (log.rings < 3 or string.byte(read_some(log, 3, n, 1)) == 0) then
+            if at % 16 == 1 and (log.rings < 3 or string.byte(read_some(log, 3, n, 1)) == what) then
                 return n
             end
             at = string.find(ids, wanted, at + 1, true)
         end
     end
 
-    if counted_at > 0 and log.newest >= counted_at then
-        local from = log.front < counted_at
-            and count_up_to(counted_at - 1, log.key, log.base, log.slots, log.slot, log.count) or 0
+    if moment > 0 and log.newest >= moment then
+        local from = log.front < moment
+            and count_up_to(moment - 1, log.key, log.base, log.slots, log.slot, log.count) or 0
         local n = among(from, math.min(64, log.count - from))
         if n then
             return n
@@ -1487,23 +1539,44 @@ local function find_in_ring(log, wanted, counted_at)
     end
 end
 
-function ring.take_back(log, counted_at)
+function ring.lower(log)
     local wanted, n = id_16(id), nil
+    local cost = 1
 
     log.size, log.surplus, log.refused, log.first = 0, 0, 0, 0
     ring.open(log)
     if log.rings > 1 and wanted ~= no_id then
-        n = find_in_ring(log, wanted, counted_at)
+        n = find_in_ring(log, wanted, as_counted, counted_at)
     end
-    if n then
-        if log.rings > 2 then
-            local _, cost = unpack_from('>I1I7', read_some(log, 3, n, 1))
-            log.surplus = log.surplus - cost + 1
+    if n and log.rings > 2 then
+        local _
+        _, cost = unpack_from('>I1I7', read_some(log, 3, n, 1))
+    end
+
+    local is_there = n and cost == log.cost
+    if is_there then
+        log.surplus = log.surplus - cost + 1
+        if log.true_cost > 0 then
+            log.surplus = log.surplus + log.true_cost - 1
+            write_some(log, 3, n, cost_16(as_counted, log.true_cost))
+            log.is_changed = true
+        else
+            remove_some(log, n, 1)
         end
-        remove_some(log, n, 1)
     end
     ring.save(log)
-    return n ~= nil
+    return is_there
+end
+
+-- Times are in their order: what is from the future counts from now on.
+function ring.reopen(log)
+    local wanted = id_16(id)
+
+    open_log(log)
+    if ring.is_ahead(log) then
+        ring.bring_back(log)
+    end
+    return log.rings < 3 or wanted == no_id or not find_in_ring(log, wanted, as_settled, 0)
 end
 
 function ring.save(log)
@@ -1554,7 +1627,7 @@ function carry_to_ring(log)
         local newest = call('ZRANGE', log.key, -1, -1, 'WITHSCORES')[2]
         times[1], ids[1] = pack('>I8', newest), no_id
         log.surplus, rings = size + log.surplus - 1, 3
-        costs[1] = cost_16(false, log.surplus + 1)
+        costs[1] = cost_16(as_counted, log.surplus + 1)
         log.front, log.newest, size = tonumber(newest), tonumber(newest), 1
     elseif size > 0 then
         local entries = call('ZRANGE', log.key, first, -1, 'WITHSCORES')
@@ -1565,12 +1638,13 @@ function carry_to_ring(log)
             if is_refused then
                 log.refused = (log.refused + surplus + 1) % sums_start_anew
             end
-            if surplus > 0 or is_refused then
+            local what = is_refused and as_refused or string.find(member, '+', 1, true) and as_settled or as_counted
+            if surplus > 0 or what ~= as_counted then
                 rings = 3
             end
             log.tail, log.surplus = is_refused and log.tail + 1 or 0, log.surplus + surplus
-            times[n], ids[n] = pack('>I8', entries[2 * n]), id_16(string.match(member, '^[^*!]*'))
-            costs[n] = cost_16(is_refused, surplus + 1, log.refused)
+            times[n], ids[n] = pack('>I8', entries[2 * n]), id_16(string.match(member, '^[^+*!]*'))
+            costs[n] = cost_16(what, surplus + 1, log.refused)
         end
         log.front, log.newest = tonumber(entries[2]), tonumber(entries[2 * size])
     end
@@ -1620,8 +1694,9 @@ function carry_to_set(log)
                 member = id_of(string.sub(ids, 16 * n - 15, 16 * n), member)
             end
             if costs then
-                local is_refused, cost = unpack_from('>I1I7', costs, 16 * n - 15)
-                member = member .. (cost ~= 1 and string.format('*%.0f', cost) or '') .. (is_refused == 1 and '!' or '')
+                local what, cost = unpack_from('>I1I7', costs, 16 * n - 15)
+                member = (what == as_settled and member .. '+' or member)
+                    .. (cost ~= 1 and string.format('*%.0f', cost) or '') .. (what == as_refused and '!' or '')
                 surplus = surplus + cost - 1
             end
             entries[2 * n - 1], entries[2 * n] = moment, member
@@ -1739,23 +1814,23 @@ function buckets.save(limit)
     end
 end
 
-function buckets.take_back(limit, counted_at)
+function buckets.lower(limit)
     open_buckets(limit)
 
     local bucket = (math.floor(counted_at / limit.width) + 1) * limit.width
-    local taken = 0
+    local less, taken = limit.cost - limit.true_cost, 0
 
     if bucket <= limit.moved then
         taken = 0
     elseif bucket == limit.latest then
-        taken = math.min(limit.cost, limit.count)
+        taken = math.min(less, limit.count)
         limit.count = limit.count - taken
     else
         local texts = {}
         for at = 1, #limit.pairs, 16 do
             local ends, counted = unpack_from('>I8I8', limit.pairs, at)
             if ends == bucket then
-                taken = math.min(limit.cost, counted)
+                taken = math.min(less, counted)
                 counted = counted - taken
             end
             if counted > 0 then
@@ -1770,22 +1845,44 @@ function buckets.take_back(limit, counted_at)
     return taken > 0
 end
 
+buckets.reopen = buckets.read
+
 -- ---- The request
 
 for _, limit in ipairs(asked) do
     limit.kind = limit.algorithm == '0' and set or tonumber(limit.algorithm) and buckets or ring
 end
 
-local counted_at = tonumber(args[1])
+-- What is counted of a request that was settled: false if nothing changes.
+local function settle(limit)
+    local true_cost = limit.true_cost
 
-if counted_at then
-    local taken_back = 0
-
-    for _, limit in ipairs(asked) do
-        taken_back = taken_back + (limit.kind.take_back(limit, counted_at) and 1 or 0)
+    if true_cost <= limit.cost then
+        return true_cost < limit.cost and limit.kind.lower(limit)
     end
 
-    return taken_back
+    limit.is_settled = true
+    limit.cost = true_cost - limit.cost
+    local is_new = limit.kind.reopen(limit)
+    limit.cost = math.min(limit.cost, most_used - limit.used)
+    is_new = is_new and limit.cost > 0
+    if is_new then
+        limit.admits = true
+        limit.kind.count(limit)
+    end
+    limit.kind.save(limit)
+    return is_new
+end
+
+if counted_at then
+    local settled = 0
+
+    for i, limit in ipairs(asked) do
+        reserved = most * (1 - i / #asked)
+        settled = settled + (settle(limit) and 1 or 0)
+    end
+
+    return settled
 end
 
 if args[1] == '?' then
@@ -1844,7 +1941,7 @@ for i, limit in ipairs(asked) do
         if admits then
             is_counted = admitted and limit.cost > 0
         else
-            is_counted = limit.counts_refused and not limit.is_banned
+            is_counted = limit.counts_refused and not limit.is_banned and limit.used + limit.cost <= most_used
         end
 
         if is_counted then

@@ -109,10 +109,19 @@ sub ask_short {
     return ask_in('/0', $now, [$window, $max], map { [ @requests[2 * $_ + 1, 2 * $_] ] } 0 .. $#requests / 2);
 }
 
+# settle_at(now in us, when it was counted, id, true cost, limits...): how many counts were changed
+sub settle_at {
+    my ($now, $then, $id, $true_cost, @limits) = @_;
+    return call_at($now, $then, $id, map { [ @$_[0, 1], $true_cost, @$_[3 .. $#$_] ] } @limits);
+}
+
+# What was counted is taken back if it has cost nothing.
+sub take_back_at { return settle_at(@_[0 .. 2], 0, @_[3 .. $#_]) }
+
 # take_back(id, when it was counted, limits...): how many were
 sub take_back {
     my ($id, $then, @limits) = @_;
-    return call_at($then + 1_000_000, $then, $id, @limits);
+    return take_back_at($then + 1_000_000, $then, $id, @limits);
 }
 
 my $client_script = do { local (@ARGV, $/) = 'lua/client.lua'; <> };
@@ -527,7 +536,7 @@ subtest 'what is counted stays what it is when the clock steps back' => sub {
     ask_as('c', $T, [@limit, rule => 'd']);
     ask($T - $H, [@limit]);
     is_deeply entries('kept'), { 'a*5' => $T - $H, 'b*4' => $T - $H, 'c!' => $T - $H, '+7' => 0 };
-    is call_at($T - $H, $T, 'a', [@limit, cost => 5]), 1, 'and can be taken back';
+    is take_back_at($T - $H, $T, 'a', [@limit, cost => 5]), 1, 'and can be taken back';
 
     ask($T, ['set right', $W, 1]);
     ask($T - $H, ['set right', $W, 1]);
@@ -970,7 +979,7 @@ subtest 'taking back removes exactly that request from a packed log' => sub {
             my @left = 1 .. 9;
             my $taken_back = sub {
                 my ($which, $expected, $what) = @_;
-                is call_at($T + $S, $known ? $T + 10 * $which : 0, uuid($which), [@limit]), $expected, "$what, "
+                is take_back_at($T + $S, $known ? $T + 10 * $which : 0, uuid($which), [@limit]), $expected, "$what, "
                     . ($known ? 'by its time' : 'whose time is not known');
                 @left = grep { $_ != $which } @left;
                 is_deeply packed($key), [ map { [$T + 10 * $_, uuid($_), '', ''] } @left ], 'the others stay';
@@ -984,7 +993,7 @@ subtest 'taking back removes exactly that request from a packed log' => sub {
             $taken_back->(12, 0, 'not one that never was');
             is_deeply ask_packed($T + $S, $key, $W, 5, uuid(10), 'i'), [2, 5, $W - $S + 30], 'counting goes on';
             is_deeply ask_packed($T + $S, $key, $W, 5), [0, 5, $W - $S + 30];
-            is call_at($T + $S, $T + $S, uuid(10), [@limit]), 1;
+            is take_back_at($T + $S, $T + $S, uuid(10), [@limit]), 1;
             $taken_back->($_, 1, 'all') for 3, 8, 5, 6;
             is redis('EXISTS', $key), 0, 'no key is left when there is nothing in it';
         }
@@ -1013,8 +1022,8 @@ subtest 'taking back removes exactly that request from a packed log' => sub {
 
     my $key = fill_packed('packed back many', $T, 100_000, ids => 1);
     @limit = ($key, $W, 200_000, @PACKED, rule => 'i');
-    is call_at($T + 100_000, $T + $_, uuid($_), [@limit]), 1, "number $_ of very many" for 0, 30_000, 60_000, 99_999;
-    is call_at($T + 100_000, 0, uuid(99_998), [@limit]), 1, 'a newer one also if it is not known when it was counted';
+    is take_back_at($T + 100_000, $T + $_, uuid($_), [@limit]), 1, "number $_ of very many" for 0, 30_000, 60_000, 99_999;
+    is take_back_at($T + 100_000, 0, uuid(99_998), [@limit]), 1, 'a newer one also if it is not known when it was counted';
     is scalar @{ packed($key) }, 99_995;
     my %ids = map { $_ => 1 } @{ ids_in($key) };
     is_deeply [ grep { !$ids{uuid($_)} } 0 .. 99_999 ], [0, 30_000, 60_000, 99_998, 99_999], 'and no other is lost';
@@ -1127,7 +1136,7 @@ subtest 'nothing is admitted early to a packed log when the clock steps back' =>
     ask($T - $H, [@limit]);
     is_deeply packed('packed kept'), [[$T - $H, uuid(1), 5, 0], [$T - $H, uuid(2), 4, 0], [$T - $H, uuid(3), 1, 1]],
         'what is counted stays what it is';
-    is call_at($T - $H, $T, uuid(1), [@limit, cost => 5]), 1, 'and can be taken back';
+    is take_back_at($T - $H, $T, uuid(1), [@limit, cost => 5]), 1, 'and can be taken back';
 
     fill_packed('packed many ahead', $T, 2000);
     is_deeply ask($T + 999, ['packed many ahead', $W, 2000, @PACKED]), [0, 2000, $W - 999], 'be there ever so many';
@@ -1231,16 +1240,16 @@ subtest 'nothing is taken back from buckets whose counts were moved' => sub {
     ask_as('A', $T, [@limit]);
     is ask($T - 15 * $S, [@limit, cost => 0])->[1], 1, 'the clock steps back';
     ask_as($_, $T + 1, [@limit]) for qw(D E);
-    is call_at($T + 2, $T, 'A', [@limit]), 0, 'then it is not known where the count went';
+    is take_back_at($T + 2, $T, 'A', [@limit]), 0, 'then it is not known where the count went';
     is ask($T + 3, [@limit])->[0], 0, 'so it still counts';
     is_deeply ask($T + 55 * $S, [@limit]), [2, 3, 15 * $S], 'as long as what was counted when it was moved';
     is ask($T + 56 * $S, [@limit])->[0], 0, 'and there are never more than max';
 
     ask_as('H', $T + 62 * $S, [@limit, cost => 0]);
-    is call_at($T + 62 * $S, $T + 1, 'D', [@limit]), 0, 'nor is what was counted in the same bucket later';
+    is take_back_at($T + 62 * $S, $T + 1, 'D', [@limit]), 0, 'nor is what was counted in the same bucket later';
     is_deeply ask($T + 70 * $S, [@limit, cost => 0]), [1, 1, 50 * $S];
     is_deeply entries('whose'), { $T + 60 * $S => 1 }, 'until that has left the window';
-    is call_at($T + 71 * $S, $T + 55 * $S, 'F', [@limit]), 1, 'what was counted after it can be taken back';
+    is take_back_at($T + 71 * $S, $T + 55 * $S, 'F', [@limit]), 1, 'what was counted after it can be taken back';
     is redis('EXISTS', 'whose'), 0;
 
     ask_as('A', $T, [@limit]);
@@ -1649,7 +1658,7 @@ for my $algorithm (0, 'p', 6) {
             }
             elsif (@counted) {
                 my ($then, $whose, @limits) = @{ splice @counted, rand @counted, 1 };
-                $taken += call_at($now, $then, $whose, @limits);
+                $taken += take_back_at($now, $then, $whose, @limits);
             }
             @counted = grep { $_->[0] > $now - $W } @counted;
 
@@ -1676,7 +1685,7 @@ subtest 'the script as shipped uses the clock of Redis' => sub {
     is_deeply $answer, [2, 1, $W];
     is_deeply entries('clock'), { me => $time }, 'scored with the time of the answer';
     cmp_ok abs($time / $S - $sec), '<', 5, 'which is the present, in microseconds';
-    is redis('EVAL', $script, script_args($time, 'me', ['clock', $W, 1])), 1,
+    is redis('EVAL', $script, script_args($time, 'me', ['clock', $W, 0])), 1,
         'and is what taking back is told';
 };
 
@@ -1742,7 +1751,7 @@ subtest 'however many entries there are, a call touches few of them' => sub {
         'a part from the future' => $asked->($T + 50_000, [$filled->('t', ''), $W, $many]),
         'all from the future' => $asked->($T - $H, ['t', $W, $many]),
         'all costs from the future' => $asked->($T - $H, ['tc', $W, $many, cost => 2]),
-        'what is taken back' => $touched->($T + $many, script_args($T, 'back5', [$filled->('back', '*2'), $W, $many, cost => 2])),
+        'what is taken back' => $touched->($T + $many, script_args($T, 'back5', [$filled->('back', '*2'), $W, 0, cost => 2])),
     );
     cmp_ok $touched{$_}, '<', 2000, "$_: $touched{$_}" for sort keys %touched;
     cmp_ok $asked->($T + $many, [$filled->('tc', '*2'), $W, 2 * $many, cost => 3]), '<', 50, 'a short wait takes few';
@@ -1776,7 +1785,7 @@ subtest 'however many entries there are, a call touches few of them' => sub {
         'all costs have expired' => $long->($now + $W, $many, cost => 2),
     );
     fill_packed('tp', $T, $many, ids => 1);
-    $packed{'what is taken back'} = [$touched->($T + $many, script_args($T + 99_990, uuid(99_990), ['tp', $W, $many, @PACKED])), $bytes];
+    $packed{'what is taken back'} = [$touched->($T + $many, script_args($T + 99_990, uuid(99_990), ['tp', $W, 0, @PACKED])), $bytes];
     cmp_ok $packed{$_}[0], '<', 2000, "packed, $_: $packed{$_}[0] words" for sort keys %packed;
     cmp_ok $packed{$_}[1], '<', 20_000, "and $packed{$_}[1] bytes" for sort keys %packed;
 
@@ -1922,12 +1931,12 @@ for my $algorithm (0, 'p', 6) {
         my $answer = call_at($T, '', uuid(1), [$key, @limit]);
         ok $lives->(), 'with a request';
         call_at($T + $S, '', uuid(2), [$key, @limit]);
-        call_at($T + $S, $T, uuid(1), [$key, @limit]);
+        take_back_at($T + $S, $T, uuid(1), [$key, @limit]);
         ok $lives->(), 'with one that was taken back';
         is intervene($T + $S, $key, 'look', 0, 0, $algorithm)->[0], 1, 'which is not counted any more';
         is_deeply [ @{ ask_ruled($T + 200 * $S, [$key, @limit]) }[1, 3] ], [1, 100], 'when all else has left';
         ok redis('PTTL', $key) > 795_000, 'for as long as it holds';
-        call_at($T + 200 * $S, $T + 200 * $S, uuid($serial), [$key, @limit]);
+        take_back_at($T + 200 * $S, $T + 200 * $S, uuid($serial), [$key, @limit]);
         is_deeply [ @{ intervene($T + 200 * $S, $key, 'look', 0, 0, $algorithm) }[0, 3] ], [0, 100], 'and with nothing else';
     };
 }

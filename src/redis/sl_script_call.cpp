@@ -23,7 +23,8 @@ ScriptLimit script_limit(const LimitQuery &limit, std::string_view prefix,
                        limit.counts_refused,
                        limit.dry_run,
                        limit.algorithm == Algorithm::kPacked
-                           && limit.may_be_taken_back};
+                           && limit.may_be_taken_back,
+                       limit.true_cost};
 }
 
 /* Most questions are: they cost 1, refused requests do not count, and there is
@@ -99,15 +100,18 @@ void add_short_limits(const ScriptArgs &args, CommandWriter *command)
     }
 }
 
+/* What is settled has cost something, whatever the limit allows. */
 void add_full_limits(const ScriptArgs &args, CommandWriter *command)
 {
+    bool is_settled = args.time_us >= 0;
+
     for (size_t i = 0; i < args.count; i++) {
         const ScriptLimit &limit = args.limits[i];
         char word[kMaxDigits];
         char rule[ScriptText::kMaxRule];
 
         command->add(limit.window_us);
-        command->add(limit.max);
+        command->add(is_settled ? limit.true_cost : limit.max);
         command->add(limit.cost);
         command->add(algorithm_word(limit.algorithm, limit.buckets, word));
         command->add(rule_of(limit, rule));
@@ -163,8 +167,8 @@ ScriptArgs ScriptArgs::probe(const RedisKey *keys, size_t count) noexcept
 
     for (size_t i = 0; i < count; i++) {
         args.limits[i] =
-            ScriptLimit{keys[i], 100000, 1000000, 1,    Algorithm::kLog,
-                        0,       false,  false,   false};
+            ScriptLimit{keys[i], 100000, 1000000, 1,     Algorithm::kLog,
+                        0,       false,  false,   false, 0};
     }
 
     return args;

@@ -26,6 +26,9 @@ struct ScriptLimit {
 
     /* It is to be kept who was counted, where that is not done anyway. */
     bool keeps_ids;
+
+    /* When it is settled; see LimitQuery. */
+    int64_t true_cost;
 };
 
 /* What the scripts call an algorithm; written to `room`, if it has to be. */
@@ -40,8 +43,8 @@ struct ScriptArgs {
     size_t count;
     std::string_view id;
 
-    /* kAsk or kTryOut, or the time of the answer whose counts are to be taken
-     * back. */
+    /* kAsk or kTryOut, or the time of the answer whose counts are to be
+     * settled. */
     int64_t time_us;
 
     /* On a cluster, the slot of the keys. Elsewhere a number that decides which

@@ -36,7 +36,18 @@ Decided MemoryStore::decide_once(const Query &query, Answer *answer,
 
 void MemoryStore::take_back(const Query &query, int64_t time_us) noexcept
 {
-    memory_.locked()->take_back(query.limits, query.count, time_us);
+    uint64_t evictions;
+    Decided decided;
+
+    {
+        SharedMemory::Locked table = memory_.locked();
+
+        decided =
+            table->settle(query.limits, query.count, time_us, monotonic_us());
+        evictions = table->stats().evictions;
+    }
+
+    memory_.report(evictions, decided == Decided::kNoMemory);
 }
 
 PendingQuestion *MemoryStore::intervene(const LimitQuery &client,

@@ -32,7 +32,7 @@ class Operations {
             ask_often();
             break;
         case 3:
-            take_back();
+            settle();
             break;
         case 4:
             remember();
@@ -299,9 +299,13 @@ class Operations {
         counted_.back().limit.place = state.place;
     }
 
-    /* Now and then once more, or what has been forgotten since. */
-    void take_back()
+    /* To nothing, or less, or more. Now and then once more, or what has been
+     * forgotten since. */
+    void settle()
     {
+        static const int64_t kTrueCosts[] = {
+            0, 0, 1, 2, 5, 1000, 1 << 30, 1000000000000000};
+
         if (counted_.empty()) {
             return;
         }
@@ -310,7 +314,8 @@ class Operations {
             counted_[input_.number<uint16_t>() % counted_.size()];
 
         counted.limit.key = counted.key;
-        table_.take_back(&counted.limit, 1, counted.time);
+        counted.limit.true_cost = one_of(kTrueCosts);
+        table_.settle(&counted.limit, 1, counted.time, clock_);
     }
 
     void remember()

@@ -225,8 +225,8 @@ class Stage {
 
     void take_back(const Request &request)
     {
-        memory_.table().take_back(request.limits.data(), request.limits.size(),
-                                  request.time);
+        memory_.table().settle(request.limits.data(), request.limits.size(),
+                               request.time, now_);
     }
 
     void remember(const LimitQuery &limit)
@@ -369,8 +369,23 @@ Deed ask(const Stage &stage, std::vector<LimitQuery> limits, int64_t later = 0)
 Deed take_back(const Request &request)
 {
     return [request](MemoryTable table) {
-        table.take_back(request.limits.data(), request.limits.size(),
-                        request.time);
+        table.settle(request.limits.data(), request.limits.size(), request.time,
+                     request.time);
+    };
+}
+
+/* Every limit of the request has cost so much after all. */
+Deed settle(const Stage &stage, Request request, int64_t true_cost)
+{
+    int64_t clock = stage.now() + kSecond;
+
+    for (LimitQuery &limit : request.limits) {
+        limit.true_cost = true_cost;
+    }
+
+    return [request, clock](MemoryTable table) {
+        table.settle(request.limits.data(), request.limits.size(), request.time,
+                     clock);
     };
 }
 
@@ -413,6 +428,22 @@ Scene take_back_scene(const char *title, int counted, LimitQuery limit,
                 }
 
                 return take_back(requests[last]);
+            }};
+}
+
+/* Of `counted` requests one turns out to have cost something else. */
+Scene settle_scene(const char *title, int counted, LimitQuery limit,
+                   size_t which, int64_t true_cost, int64_t pause = kSecond)
+{
+    int64_t before = counted * limit.cost;
+
+    return {title, before, before - limit.cost + true_cost, [=](Stage *stage) {
+                stage->in_question({limit});
+
+                std::vector<Request> requests =
+                    stage->count(counted, limit, pause);
+
+                return settle(*stage, requests[which], true_cost);
             }};
 }
 
@@ -639,6 +670,69 @@ std::vector<Scene> taking_back()
              Request request = stage->count(of_all_kinds());
              stage->count(of_all_kinds());
              return take_back(request);
+         }},
+    };
+}
+
+std::vector<Scene> settling()
+{
+    LimitQuery one = limit_of("one");
+    LimitQuery five = limit_of("one", 5);
+    LimitQuery bucket = limit_of("one", 5, 6);
+
+    return {
+        settle_scene("the only one has cost less", 1, five, 0, 2),
+        settle_scene("the first one has cost less", 8, five, 0, 4),
+        settle_scene("one between others has cost less", 8, five, 4, 1),
+        settle_scene("the last one has cost less", 8, five, 7, 3),
+        settle_scene("one of a bucket has cost less", 3, bucket, 1, 2),
+        settle_scene("one of an older bucket has cost less", 5, bucket, 1, 2,
+                     601 * kSecond),
+        settle_scene("one has cost what was thought", 8, five, 4, 5),
+        settle_scene("the only one has cost more", 1, one, 0, 7),
+        settle_scene("one has cost 1 more", 3, five, 0, 6),
+        settle_scene("one has cost more, behind such with a cost", 2, five, 0,
+                     9),
+        settle_scene("one has cost more, and a block is added", 3, five, 0, 9),
+        settle_scene("one has cost more, behind ones", 10, one, 3, 8),
+        settle_scene("one has cost more than is allowed", 10, one, 3, 1000000),
+        settle_scene("one has cost more in a bucket", 3, bucket, 1, 8),
+        settle_scene("one has cost more in another bucket", 3, bucket, 1, 8,
+                     601 * kSecond),
+        {"one has cost more, and all has expired", 0, 4,
+         [=](Stage *stage) {
+             stage->in_question({five});
+
+             Request request = stage->count(8, five)[0];
+
+             stage->pass(2 * kHour);
+             return settle(*stage, request, 9);
+         }},
+        {"one has cost more, and some have expired", 25, 29,
+         [=](Stage *stage) {
+             stage->in_question({five});
+
+             Request request = stage->count(8, five, 10 * kSecond)[0];
+
+             stage->pass(kHour - 45 * kSecond);
+             return settle(*stage, request, 9);
+         }},
+        {"one has cost more, and nobody knows its client any more", 0, 4,
+         [=](Stage *stage) {
+             stage->in_question({five});
+
+             Request request = stage->count({five});
+
+             stage->intervene(five, {sl::Act::kForget});
+             return settle(*stage, request, 9);
+         }},
+        {"limits of all kinds have cost less or more", 3, 4,
+         [](Stage *stage) {
+             stage->in_question(of_all_kinds());
+             stage->count(of_all_kinds());
+             Request request = stage->count(of_all_kinds());
+             stage->count(of_all_kinds());
+             return settle(*stage, request, 2);
          }},
     };
 }
@@ -1154,8 +1248,9 @@ class Test {
             return tap_.end();
         }
 
-        for (const auto &scenes : {counting(), refusing(), taking_back(),
-                                   expiring(), remembering(), ruling()})
+        for (const auto &scenes :
+             {counting(), refusing(), taking_back(), settling(), expiring(),
+              remembering(), ruling()})
         {
             for (const Scene &scene : scenes) {
                 run(scene);

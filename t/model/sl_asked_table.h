@@ -134,7 +134,7 @@ class AskedTable {
             limits[i].place = places_[{call.id, call.limits[i].key}];
         }
 
-        table_.take_back(limits.data(), limits.size(), call.then);
+        table_.settle(limits.data(), limits.size(), call.then, call.time);
     }
 };
 

@@ -22,6 +22,10 @@ constexpr size_t kMaxLimitsInAnswer = 32;
 /* For LimitState::used: nobody was asked, or the store did not get that far. */
 constexpr int64_t kUnknownUse = -1;
 
+/* More is never used of a limit, so that all sums are exact wherever they are
+ * made: what would go beyond is not counted. Every max is far smaller. */
+constexpr int64_t kMostUsed = 9000000000000000;
+
 /*
  * For LimitState::wait_us: there is no such moment. Nothing is in the window,
  * or the limit would not admit this request ever.

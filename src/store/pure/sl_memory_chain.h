@@ -4,8 +4,8 @@
  *
  * Invariant: stamps grow from the first entry to the last one; the key's `used`
  * is the sum of all costs; a block has entries of one kind, and has at least
- * one that counts, unless it is the first one. An entry that was
- * taken back stays in its place with no cost until its block goes, or until it
+ * one that counts, unless it is the first one. An entry of which all was given
+ * back stays in its place with no cost until its block goes, or until it
  * stands in front.
  */
 
@@ -47,7 +47,7 @@ class Chain {
     Entry append(int64_t stamp, int64_t cost, bool is_bucket) noexcept;
 
     /*
-     * Drops what stands in front and has expired or was taken back. False if
+     * Drops what stands in front and has expired or was given back. False if
      * that is more than may be dropped at a time: then such entries may still
      * stand in front. All entries at once are one step.
      */
@@ -80,8 +80,14 @@ class Chain {
     /* The bucket with this stamp, wherever it is. */
     Entry find_bucket(int64_t stamp) const noexcept;
 
-    /* Takes back `cost` of an entry, or what there is of it. */
-    void take_back(Entry entry, int64_t cost) noexcept;
+    /* What an entry costs. */
+    int64_t cost_at(Entry entry) const noexcept
+    {
+        return cells_.block(entry.block).cost(entry.position);
+    }
+
+    /* Gives back so much of an entry, or what there is of it. */
+    void give_back(Entry entry, int64_t amount) noexcept;
 
   private:
     Entry last() const noexcept
@@ -113,7 +119,7 @@ class Chain {
     KeyCell &key_;
 };
 
-/* Every question counts, and many are taken back: these are worth being
+/* Every question counts, and many give something back: these are worth being
  * compiled in place. */
 
 /* Buckets are always weighted, so that more can be added to the last one. */
@@ -176,11 +182,11 @@ inline Entry Chain::find(uint64_t place, int64_t stamp) const noexcept
     return entry;
 }
 
-inline void Chain::take_back(Entry entry, int64_t cost) noexcept
+inline void Chain::give_back(Entry entry, int64_t amount) noexcept
 {
     BlockCell &block = cells_.block(entry.block);
-    int64_t amount = std::min(cost, block.cost(entry.position));
 
+    amount = std::min(amount, block.cost(entry.position));
     key_.used -= amount;
 
     if (block.tag == CellTag::kWeighted) {

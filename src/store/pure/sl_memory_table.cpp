@@ -113,7 +113,8 @@ bool Question::read() noexcept
         asked_[i].is_counted =
             asked_[i].admits()
                 ? is_admitted && limits_[i].cost > 0
-                : limits_[i].counts_refused && !asked_[i].is_banned;
+                : limits_[i].counts_refused && !asked_[i].is_banned
+                      && asked_[i].used + limits_[i].cost <= kMostUsed;
     }
 
     return true;
@@ -330,6 +331,152 @@ int64_t Question::wait_until_left(const LimitQuery &limit, const Asked &asked,
     return last != 0 ? leaves_at(limit, last) - now_us_ : kNoWait;
 }
 
+/* A request that is being settled. */
+class Settlement {
+  public:
+    Settlement(Cells cells, const LimitQuery *limits, size_t count) noexcept
+        : cells_(cells), keys_(cells), limits_(limits), count_(count)
+    {}
+
+    /* Gives back what was counted at that time and has cost less. */
+    void lower(int64_t time_us) const noexcept;
+
+    /* Whether something has cost more. */
+    bool raises() const noexcept;
+
+    /* Counts what has cost more; false if there is no memory. */
+    bool raise(int64_t now_us) const noexcept;
+
+  private:
+    static bool raises(const LimitQuery &limit) noexcept
+    {
+        return limit.true_cost > limit.cost;
+    }
+
+    CellNumber find(const LimitQuery &limit, KeyOf what) const noexcept
+    {
+        return keys_.find(keys_.name_of(limit, what));
+    }
+
+    void lower(const LimitQuery &limit, int64_t time_us) const noexcept;
+    void raise(const LimitQuery &limit, int64_t now_us) const noexcept;
+    int64_t room(const LimitQuery &limit, CellNumber number) const noexcept;
+
+    Cells cells_;
+    Keys keys_;
+    const LimitQuery *limits_;
+    size_t count_;
+};
+
+void Settlement::lower(int64_t time_us) const noexcept
+{
+    for (size_t i = 0; i < count_; i++) {
+        if (limits_[i].true_cost < limits_[i].cost) {
+            lower(limits_[i], time_us);
+        }
+    }
+}
+
+/* Whose count it is can be told in a log, and is not the same any more if it
+ * was settled before; a bucket has all that was counted in it. */
+void Settlement::lower(const LimitQuery &limit, int64_t time_us) const noexcept
+{
+    CellNumber number = find(limit, KeyOf::kCounted);
+
+    if (number == kNoCell) {
+        return;
+    }
+
+    Chain chain(cells_, cells_.key(number));
+    int64_t stamp = stamp_of(limit, time_us);
+    Entry entry = limit.buckets ? chain.find_bucket(stamp)
+                                : chain.find(limit.place, stamp);
+
+    if (entry.block != kNoCell
+        && (limit.buckets || chain.cost_at(entry) == limit.cost))
+    {
+        chain.give_back(entry, limit.cost - limit.true_cost);
+    }
+}
+
+bool Settlement::raises() const noexcept
+{
+    return std::any_of(limits_, limits_ + count_,
+                       [](const LimitQuery &limit) { return raises(limit); });
+}
+
+bool Settlement::raise(int64_t now_us) const noexcept
+{
+    CellNumber spared[kMaxLimits];
+    uint32_t needed = 0;
+
+    for (size_t i = 0; i < count_; i++) {
+        spared[i] =
+            raises(limits_[i]) ? find(limits_[i], KeyOf::kCounted) : kNoCell;
+
+        /* a key and a block, if they are not there */
+        needed += raises(limits_[i]) ? 2 : 0;
+    }
+
+    if (!keys_.make_room(needed, spared, count_)) {
+        return false;
+    }
+
+    for (size_t i = 0; i < count_; i++) {
+        if (raises(limits_[i])) {
+            raise(limits_[i], now_us);
+        }
+    }
+
+    return true;
+}
+
+void Settlement::raise(const LimitQuery &limit, int64_t now_us) const noexcept
+{
+    KeyName name = keys_.name_of(limit, KeyOf::kCounted);
+    CellNumber number = keys_.find(name);
+
+    if (number != kNoCell) {
+        /* whatever is left of that has time until somebody asks */
+        Chain(cells_, cells_.key(number))
+            .drop_front(last_expired(limit, now_us));
+    }
+
+    int64_t amount =
+        std::min(limit.true_cost - limit.cost, room(limit, number));
+
+    if (amount <= 0) {
+        return;
+    }
+
+    if (number == kNoCell) {
+        number = keys_.add(name, limit.window_us);
+    } else {
+        IdleLists(cells_).touch(number);
+    }
+
+    KeyCell &key = cells_.key(number);
+    int64_t stamp = stamp_of(limit, now_us);
+
+    Chain(cells_, key).append(stamp, amount, limit.buckets != 0);
+    key.expires_us = leaves_at(limit, stamp);
+}
+
+/* For what may still be used. */
+int64_t Settlement::room(const LimitQuery &limit,
+                         CellNumber number) const noexcept
+{
+    int64_t used = number != kNoCell ? cells_.key(number).used : 0;
+
+    if (limit.counts_refused && limit.buckets == 0) {
+        CellNumber refused = find(limit, KeyOf::kRefused);
+
+        used += refused != kNoCell ? cells_.key(refused).used : 0;
+    }
+
+    return kMostUsed - used;
+}
+
 }  // namespace
 
 Decided MemoryTable::ask(const LimitQuery *limits, size_t count,
@@ -337,9 +484,7 @@ Decided MemoryTable::ask(const LimitQuery *limits, size_t count,
                          int64_t *time_us) noexcept
 {
     Change change(cells_);
-    TableHeader &header = cells_.header();
-    int64_t now_us =
-        std::max(header.clock.set(clock_us), header.last_stamp_us + 1);
+    int64_t now_us = next_stamp(clock_us);
     Asked asked[kMaxLimits];
     Question question(cells_, limits, count, now_us, asked);
 
@@ -350,7 +495,7 @@ Decided MemoryTable::ask(const LimitQuery *limits, size_t count,
     }
 
     *time_us = now_us;
-    header.last_stamp_us = now_us;
+    cells_.header().last_stamp_us = now_us;
     in_this_order();
 
     if (!question.make_room()) {
@@ -362,29 +507,31 @@ Decided MemoryTable::ask(const LimitQuery *limits, size_t count,
     return Decided::kYes;
 }
 
-void MemoryTable::take_back(const LimitQuery *limits, size_t count,
-                            int64_t time_us) noexcept
+Decided MemoryTable::settle(const LimitQuery *limits, size_t count,
+                            int64_t time_us, int64_t clock_us) noexcept
 {
     Change change(cells_);
-    Keys keys(cells_);
+    Settlement settlement(cells_, limits, count);
 
-    for (size_t i = 0; i < count; i++) {
-        const LimitQuery &limit = limits[i];
-        CellNumber number = keys.find(keys.name_of(limit, KeyOf::kCounted));
+    settlement.lower(time_us);
 
-        if (number == kNoCell) {
-            continue;
-        }
-
-        Chain chain(cells_, cells_.key(number));
-        int64_t stamp = stamp_of(limit, time_us);
-        Entry entry = limit.buckets ? chain.find_bucket(stamp)
-                                    : chain.find(limit.place, stamp);
-
-        if (entry.block != kNoCell) {
-            chain.take_back(entry, limit.cost);
-        }
+    if (!settlement.raises()) {
+        return Decided::kYes;
     }
+
+    int64_t now_us = next_stamp(clock_us);
+
+    cells_.header().last_stamp_us = now_us;
+    in_this_order();
+
+    return settlement.raise(now_us) ? Decided::kYes : Decided::kNoMemory;
+}
+
+int64_t MemoryTable::next_stamp(int64_t clock_us) noexcept
+{
+    TableHeader &header = cells_.header();
+
+    return std::max(header.clock.set(clock_us), header.last_stamp_us + 1);
 }
 
 int64_t MemoryTable::set_clock(int64_t clock_us) noexcept

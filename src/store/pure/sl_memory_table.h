@@ -33,16 +33,14 @@
  *   count a request    a block; 64 refused ones that make no difference go
  *   name a wait        512 blocks are read; after that it is named too short;
  *                      twice where a client has another max for a while
- *   take back          a block, or with buckets all (100, three in a block)
- *   make room          two keys for each limit, each of the oldest ones of 64
- *                      lists, besides those that are being asked about
- *   idle keys          two for each limit
- *   remember, recall   a block, and room for it
- *   a ruling           an entry; if it was the last to end, or there is no room
- *                      for another, all of them are looked at
- *   a client's place   512 blocks of each of its two keys
- *   list rulings       4096 entries
- *   rebuild            all of the memory, once after a process was killed
+ *   settle             a block, or with buckets all (100, three in a block);
+ * what has cost more is counted as a request is make room          two keys for
+ * each limit, each of the oldest ones of 64 lists, besides those that are being
+ * asked about idle keys          two for each limit remember, recall   a block,
+ * and room for it a ruling           an entry; if it was the last to end, or
+ * there is no room for another, all of them are looked at a client's place 512
+ * blocks of each of its two keys list rulings       4096 entries rebuild all of
+ * the memory, once after a process was killed
  *
  * for each limit of a request, of which there are kMaxLimits at most.
  */
@@ -116,9 +114,14 @@ class MemoryTable {
     Decided ask(const LimitQuery *limits, size_t count, int64_t clock_us,
                 LimitState *states, int64_t *time_us) noexcept;
 
-    /* Takes back what was counted at that time, each at its `place`. */
-    void take_back(const LimitQuery *limits, size_t count,
-                   int64_t time_us) noexcept;
+    /*
+     * What was counted at that time, each at its `place`, has cost what the
+     * limits say instead: less is given back, more is counted as of now. If
+     * there is no memory for that, kNoMemory; what is less is given back all
+     * the same.
+     */
+    Decided settle(const LimitQuery *limits, size_t count, int64_t time_us,
+                   int64_t clock_us) noexcept;
 
     /*
      * Does something about the client of this limit, and tells where it stands
@@ -162,6 +165,9 @@ class MemoryTable {
     void leave_half_done() noexcept;
 
   private:
+    /* The time of what is counted, which nothing else has. */
+    int64_t next_stamp(int64_t clock_us) noexcept;
+
     /* Of what happens without a stamp of its own. */
     int64_t set_clock(int64_t clock_us) noexcept;
 

@@ -109,7 +109,7 @@ struct Crowd {
     void take_back()
     {
         limit.place = state.place;
-        table.take_back(&limit, 1, time);
+        table.settle(&limit, 1, time, time);
     }
 
     unsigned pages_of_asking(Decided expected)

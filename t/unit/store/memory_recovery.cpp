@@ -55,7 +55,7 @@ struct Restless {
 
             if (time != 0) {
                 report->at_least = report->at_least - 1;
-                table.take_back(&limit, 1, time);
+                table.settle(&limit, 1, time, time);
                 report->at_most = report->at_least;
                 time = 0;
                 continue;

@@ -351,7 +351,7 @@ void a_request_may_have_as_many_limits_as_there_can_be(void **)
         limits[i].place = states[i].place;
     }
 
-    t.table.take_back(limits.data(), limits.size(), time);
+    t.table.settle(limits.data(), limits.size(), time, time);
 
     for (const LimitQuery &limit : limits) {
         assert_int_equal(used_by(&t, limit, 4 * kSecond), 2);

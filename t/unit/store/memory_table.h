@@ -48,12 +48,20 @@ struct Table {
         return decided == sl::Decided::kYes;
     }
 
-    /* Takes back what was counted then, as the state says. */
-    void take_back(sl::LimitQuery limit, const sl::LimitState &state,
-                   int64_t time)
+    /* What was counted then, as the state says, has cost something else. */
+    bool settle(sl::LimitQuery limit, const sl::LimitState &state, int64_t time,
+                int64_t true_cost, int64_t now)
     {
         limit.place = state.place;
-        table.take_back(&limit, 1, time);
+        limit.true_cost = true_cost;
+
+        return table.settle(&limit, 1, time, now) == sl::Decided::kYes;
+    }
+
+    void take_back(const sl::LimitQuery &limit, const sl::LimitState &state,
+                   int64_t time)
+    {
+        assert_true(settle(limit, state, time, 0, time));
     }
 
     /* Another store, asked at that time, has refused at once. */
