@@ -124,10 +124,12 @@ function addDuration(form) {
     unit.value = 'h';
 }
 
+const LARGEST_MAX = 1e15;
+
 function addMax(form, { max, used }) {
     add(add(form, 'label', { text: 'Max ' }), 'input', {
-        type: 'number', name: 'max', min: 1, max: 1e15, step: 1, required: '', inputmode: 'numeric',
-        value: hasNumber(max) ? Math.max(1, 2 * max) : Math.max(1, 2 * used),
+        type: 'number', name: 'max', min: 1, max: LARGEST_MAX, step: 1, required: '', inputmode: 'numeric',
+        value: Math.min(LARGEST_MAX, Math.max(1, 2 * (hasNumber(max) ? max : used))),
     });
 }
 

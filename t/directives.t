@@ -134,8 +134,8 @@ sub with_limit { return (http => $redis, location => join '', @_) }
 # For rows about sliding_limit_redis: one line, and a limit that uses it.
 sub with_redis { return (http => "sliding_limit_redis $_[0];", location => limit()) }
 
-my $MAX = 'a whole number of requests from 0 to 2147483647, or a variable';
-my $COST = 'a whole number from 0 to 2147483647, or a variable';
+my $MAX = 'a whole number from 0 to 1000000000000000, or a variable';
+my $COST = 'a whole number from 0 to 1000000000000000, or a variable';
 my $WINDOW = 'a time from 100ms to 31d';
 my $ZONE = '1 to 64 letters, digits, "_", "." or "-"';
 my $TIMEOUT = 'a time from 1ms to 60s';
@@ -153,10 +153,10 @@ my $SOCKET = 'an absolute path shorter than 108 bytes';
 # ---- sliding_limit: values
 
 accepted("max=$_", with_limit(limit(max => $_)))
-    for 0, 1, 2147483647, '$limit_rate', '${limit_rate}', '1$limit_rate';
+    for 0, 1, 2147483648, '1000000000000000', '$limit_rate', '${limit_rate}', '1$limit_rate';
 
 refused("max=$_", { with_limit(limit(max => $_)) }, qq{invalid max "$_"}, $MAX)
-    for -1, 2147483648, '99999999999999999999', '1.5', '1e3', '0x10', 'abc', '10r/s', '+1', ' 1',
+    for -1, '1000000000000001', '99999999999999999999', '1.5', '1e3', '0x10', 'abc', '10r/s', '+1', ' 1',
     'unlimited';
 
 accepted("window=$_", with_limit(limit(window => $_)))
@@ -189,11 +189,11 @@ for (qw(key fallback max cost if)) {
 accepted("fallback=$_", with_limit(limit(key => '$cookie_id', fallback => $_)))
     for '$remote_addr', 'none', 'a$uri';
 
-accepted("cost=$_", with_limit(limit(max => 2147483647, cost => $_)))
-    for 0, 1, 2, 2147483647, '$limit_rate', '${limit_rate}';
+accepted("cost=$_", with_limit(limit(max => '1000000000000000', cost => $_)))
+    for 0, 1, 2, 2147483648, '1000000000000000', '$limit_rate', '${limit_rate}';
 
 refused("cost=$_", { with_limit(limit(cost => $_)) }, qq{invalid cost "$_"}, $COST)
-    for -1, 2147483648, '99999999999999999999', '1.5', '1e3', '0x10', 'abc', '+1', ' 1';
+    for -1, '1000000000000001', '99999999999999999999', '1.5', '1e3', '0x10', 'abc', '+1', ' 1';
 
 accepted("if=$_", with_limit(limit(if => $_))) for '$arg_a', '${arg_a}', '$arg_a$cookie_b', '1';
 

@@ -55,6 +55,11 @@ my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis redis://127.0.0.1:
         sliding_limit_headers ietf;
         empty_gif;
     }
+    location /largest {
+        sliding_limit zone=largest max=1000000000000000 window=60s key=all cost=$arg_cost;
+        sliding_limit_headers x ietf;
+        empty_gif;
+    }
     location /both {
         sliding_limit zone=both max=2 window=60s key=all;
         sliding_limit_headers x ietf;
@@ -149,6 +154,20 @@ subtest 'the IETF\'s headers: one limit' => sub {
     is_deeply members($answer->{ietf}{service}), [{ name => 'one', r => 4 }];
     cmp_ok $answer->{ietf}{service}{members}[0]{t}, '>=', 1, 'at least a second';
     cmp_ok $answer->{ietf}{service}{members}[0]{t}, '<=', 60, 'at most the window';
+};
+
+subtest 'the IETF\'s headers: as much as a structured field can say' => sub {
+    my $answer = read_answer('/largest?cost=0');
+
+    is_well_formed($answer);
+    is_deeply members($answer->{ietf}{policy}), [{ name => 'largest', q => 999999999999999, w => 60 }];
+    is_deeply members($answer->{ietf}{service}), [{ name => 'largest', r => 999999999999999 }];
+    is $answer->{headers}{'x-ratelimit-limit'}, '1000000000000000', 'the others say it all';
+    is $answer->{headers}{'x-ratelimit-remaining'}, '1000000000000000';
+
+    $answer = read_answer('/largest?cost=5000000000');
+    is_well_formed($answer);
+    is_deeply members($answer->{ietf}{service}), [{ name => 'largest', r => 999995000000000 }], 'less is exact';
 };
 
 subtest 'the IETF\'s headers: two limits' => sub {

@@ -7,8 +7,33 @@ use lib 't/lib';
 use SlidingLimit::Servers qw(get request start_nginx start_redis);
 use Test::More;
 
+my $MOST = '1000000000000000';
+
+# Limits of as much as can be, counted in all ways, for clients that say what they cost.
+my %ALGORITHMS = (log => '', packed => 'algorithm=packed', buckets => 'algorithm=buckets',
+    denied => 'count=denied', packed_denied => 'algorithm=packed count=denied',
+    given_back => 'count_status=403', packed_given_back => 'algorithm=packed count_status=403');
+my %STORES = (redis => '', memory => 'store=memory');
+my @LARGE = map { my $store = $_; map { [$store, $_] } sort keys %ALGORITHMS } sort keys %STORES;
+
 my $redis = start_redis();
-my $nginx = start_nginx(<<'END',
+my $nginx = start_nginx(join('', map({
+    my ($store, $algorithm) = @$_;
+    "location /large/$store/$algorithm {
+        sliding_limit zone=large_${store}_$algorithm max=$MOST window=600s key=\$arg_k fallback=none cost=\$arg_cost
+            $STORES{$store} $ALGORITHMS{$algorithm};
+        sliding_limit_headers x ietf;
+        sliding_limit_deny_cache off;
+        add_header X-Limit \$sliding_limit_limit always;
+        add_header X-Left \$sliding_limit_remaining always;
+        sliding_limit_body application/json '{\"left\":\$sliding_limit_remaining,\"of\":\$sliding_limit_limit}';
+        proxy_pass http://127.0.0.1:\$server_port/as/\$arg_as;
+    }
+    "
+} @LARGE), <<'END'),
+    location = /as/403 { return 403; }
+    location /as/ { empty_gif; }
+    location = /status { sliding_limit_metrics keys=plain; }
     add_header X-Status $sliding_limit_status always;
     add_header X-Store $sliding_limit_store always;
 
@@ -81,11 +106,11 @@ for my $max ('', 'unlimited') {
 
 new_lines();
 
-for my $max (qw(-1 1.5 9999999999999999 2147483648 abc 0x10 1e3 Unlimited unlimited1 +5), '%20', '5%20', '10,') {
+for my $max (qw(-1 1.5 9999999999999999 1000000000000001 18446744073709551617 abc 0x10 1e3 Unlimited unlimited1 +5), '%20', '5%20', '10,') {
     subtest "max from a variable that holds \"$max\": refused and logged" => sub {
         is_deeply [$nginx->try("/max?k=bad&max=$max", qw(X-Status X-RateLimit-Limit X-RateLimit-Remaining Retry-After))],
             [429, 'REJECTED', 0, 0, ''];
-        like new_lines(), qr/\[error\] .*sliding_limit: max of zone "max" is "\Q$max\E", must be a whole number from 0 to 2147483647, "unlimited" or empty/;
+        like new_lines(), qr/\[error\] .*sliding_limit: max of zone "max" is "\Q$max\E", must be a whole number from 0 to 1000000000000000, "unlimited" or empty/;
         is count('max', 'bad'), 0, 'nothing is counted';
     };
 }
@@ -148,10 +173,10 @@ subtest 'a cost beyond max is refused outright, and nothing is charged' => sub {
 
 new_lines();
 
-for my $cost (qw(-1 1.5 9999999999999999 abc 1e1)) {
+for my $cost (qw(-1 1.5 9999999999999999 1000000000000001 abc 1e1)) {
     subtest "cost from a variable that holds \"$cost\": refused and logged" => sub {
         is_deeply [$nginx->try("/cost?k=bad&cost=$cost", 'X-Status')], [429, 'REJECTED'];
-        like new_lines(), qr/\[error\] .*sliding_limit: cost of zone "cost" is "\Q$cost\E", must be a whole number from 0 to 2147483647, or empty for 1/;
+        like new_lines(), qr/\[error\] .*sliding_limit: cost of zone "cost" is "\Q$cost\E", must be a whole number from 0 to 1000000000000000, or empty for 1/;
         is count('cost', 'bad'), 0;
     };
 }
@@ -170,6 +195,74 @@ subtest 'bytes as the cost' => sub {
     is_deeply $post->(400), [204, 600];
     is_deeply $post->(601), [429, 600];
     is_deeply $post->(600), [204, 0];
+};
+
+# Status, and what a client, a log and a body are told to be left of how much.
+sub spend {
+    my ($where, $cost, $key, $more) = @_;
+    my ($status, $headers, $body) = get($nginx->port, "/large/$where->[0]/$where->[1]?k=$key&cost=$cost" . ($more // ''));
+
+    return join ' ', $status, map({ $headers->{$_} // '-' } qw(x-ratelimit-limit x-ratelimit-remaining x-limit x-left)),
+        $headers->{'ratelimit-policy'} =~ s/.*;q=(\d+);w=600$/$1/r, $headers->{ratelimit} =~ s/.*;r=(\d+)(;t=\d+)?$/$1/r,
+        $status == 429 ? $body : ();
+}
+
+# The same if all is exact. Structured fields have no more than 15 digits.
+sub told {
+    my ($status, $left) = @_;
+    my $r = $left > 999999999999999 ? 999999999999999 : $left;
+
+    return "$status $MOST $left $MOST $left 999999999999999 $r" . ($status == 429 ? qq( {"left":$left,"of":$MOST}) : '');
+}
+
+for my $where (@LARGE) {
+    my $is_kept = $where->[1] !~ /given_back/;
+    my $as = $is_kept ? '' : '&as=403';
+    my $passed = $is_kept ? 200 : 403;
+
+    subtest "@$where: what no 32 bits hold is counted exactly" => sub {
+        is spend($where, 0, 'bytes', $as), told($passed, $MOST), 'nothing is used yet';
+        is spend($where, 5368709120, 'bytes', $as), told($passed, 999994631290880), '5 GB';
+        is spend($where, 5368709120, 'bytes', $as), told($passed, 999989262581760), 'again';
+        is spend($where, 5368709120, 'bytes', $as), told($passed, 999983893872640), 'and again';
+        is spend($where, 1, 'bytes', $as), told($passed, 999983893872639), 'a single one beside it';
+    };
+
+    subtest "@$where: all of the largest max can be spent, to the last one" => sub {
+        is spend($where, 999999999999999, 'all', $as), told($passed, 1);
+        is spend($where, 1, 'all', $as), told($passed, 0);
+        is spend($where, 1, 'all', $as), told(429, 0);
+        is spend($where, $MOST, 'at_once', $as), told($passed, 0), 'and all of it at once';
+    };
+
+    if (!$is_kept) {
+        subtest "@$where: what is given back is exactly what was taken" => sub {
+            spend($where, 1, 'back', $as);
+            spend($where, 999999999999998, 'back');
+            is spend($where, 0, 'back', $as), told($passed, 999999999999999);
+            spend($where, $MOST - 1, 'back');
+            is spend($where, $MOST - 1, 'back', $as), told($passed, 0), 'there is room for as much again';
+        };
+    }
+}
+
+for my $where (grep { $_->[1] =~ /denied/ } @LARGE) {
+    subtest "@$where: refused ones that cost as much do not make sums inexact" => sub {
+        is spend($where, 999999999999997, 'hammer'), told(200, 3);
+        is spend($where, $_, 'hammer'), told(429, 0) for ($MOST, 999999999999999, 7) x 12;
+    };
+}
+
+subtest 'who looks at a client is told it exactly' => sub {
+    for my $where (@LARGE) {
+        my (undef, undef, $json) = get($nginx->port, "/status?zone=large_$where->[0]_$where->[1]&key=bytes");
+        like $json, qr/"max":$MOST,"used":16106127361,"remaining":999983893872639,/, "@$where";
+    }
+};
+
+subtest 'the metrics name the largest max' => sub {
+    like +(get($nginx->port, '/status?format=json'))[2], qr/"name":"large_redis_log","max":$MOST,/;
+    like +(get($nginx->port, '/status?format=prometheus'))[2], qr/_zone_max\{zone="large_redis_log"\} $MOST\n/;
 };
 
 is $nginx->bad_lines, '', 'nothing alarming in the log';

@@ -411,7 +411,7 @@ END
         sliding_limit zone=fixed max=10 window=60s key=\$arg_k store=memory;
         location /fixed/below { sliding_limit zone=fixed max=10 window=60s key=\$arg_a store=memory; }
     }
-    location /large { sliding_limit zone=large max=2147483647 window=60s key=\$arg_k store=memory; }
+    location /large { sliding_limit zone=large max=1000000000000000 window=60s key=\$arg_k store=memory; }
     location /none { sliding_limit zone=none max=0 window=60s key=\$arg_k store=memory; }
     location /several {
         sliding_limit zone=several max=10 window=60s key=\$arg_k store=memory if=\$arg_small;
@@ -438,11 +438,11 @@ END
 
     my %max = map { $_->{name} => $_->{max} } @{ $all->{zones} };
     is_deeply \%max, {
-        fixed => 10, large => 2147483647, none => 0, several => 'varies', tier => 'varies', mixed => 'varies',
+        fixed => 10, large => 1000000000000000, none => 0, several => 'varies', tier => 'varies', mixed => 'varies',
     }, 'what zones allow, or that it varies';
     my $samples = samples($nginx);
     is join(' ', map { /^(zone_max\S+)/ ? "$1=$samples->{$_}" : () } sort keys %$samples),
-        'zone_max{zone="fixed"}=10 zone_max{zone="large"}=2147483647 zone_max{zone="none"}=0',
+        'zone_max{zone="fixed"}=10 zone_max{zone="large"}=1000000000000000 zone_max{zone="none"}=0',
         'Prometheus is told where it is one number';
 
     my %shown = map { $_->{name} => $_->{address} } @{ $all->{stores} };

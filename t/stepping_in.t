@@ -150,7 +150,7 @@ subtest 'arguments that are not right' => sub {
     for my $arguments ('', '?', '?key=a', '?Zone=redis&key=a') {
         is complaint('DELETE', "/admin$arguments"), '400 zone is missing, must be ?zone=ZONE&key=KEY', "a change without a zone: $arguments";
     }
-    for my $case (['redis', 'x%22', 'x"'], ['redis', '7.0', '7.0'], ['memory', '-1', '-1']) {
+    for my $case (['redis', 'x%22', 'x"'], ['redis', '7.0', '7.0'], ['memory', '-1', '-1'], ['memory', '4294967296', '4294967296']) {
         my ($zone, $cursor, $shown) = @$case;
         is complaint('GET', "/look?zone=$zone&overrides&cursor=$cursor"),
             qq{400 cursor is "$shown", must be one that such a list has ended with}, "$zone: cursor $cursor";

@@ -46,6 +46,15 @@ void set_x_headers(ngx_http_request_t *r, const AppliedLimit &shown)
     set_number(r, kReset, reset_value(r, shown));
 }
 
+/* Structured fields have no integers of more than 15 digits (RFC 9651): what is
+ * larger would make a parser ignore the whole header. */
+int64_t in_structured_field(int64_t number)
+{
+    constexpr int64_t kLargest = 999999999999999;
+
+    return ngx_min(number, kLargest);
+}
+
 /* The window in whole seconds, which are all that RateLimit-Policy can say. */
 int64_t window_seconds(const AppliedLimit &applied)
 {
@@ -71,14 +80,16 @@ class IetfLists {
 
         policy_ = ngx_sprintf(policy_, "%s\"%V\";q=%L;w=%L",
                               policy_ == policies_ ? "" : ", ", name,
-                              applied.verdict.max, window_seconds(applied));
+                              in_structured_field(applied.verdict.max),
+                              window_seconds(applied));
 
         if (left < 0) {
             return;
         }
 
         service_ = ngx_sprintf(service_, "%s\"%V\";r=%L",
-                               service_ == services_ ? "" : ", ", name, left);
+                               service_ == services_ ? "" : ", ", name,
+                               in_structured_field(left));
 
         if (seconds >= 0) {
             service_ = ngx_sprintf(service_, ";t=%L", seconds);

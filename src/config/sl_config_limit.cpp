@@ -293,13 +293,13 @@ bool read_limit(ngx_conf_t *cf, Limit *limit)
 
     bool ok =
         set_number(cf, "max", &given.max,
-                   "a whole number of requests from 0 to 2147483647, or a "
-                   "variable",
+                   "a whole number from 0 to 1000000000000000, or a variable",
                    &limit->max)
         && set_zone(cf, given, limit->max, &limit->zone)
         && (given.cost.len == 0
             || set_number(cf, "cost", &given.cost,
-                          "a whole number from 0 to 2147483647, or a variable",
+                          "a whole number from 0 to 1000000000000000, or a "
+                          "variable",
                           &limit->cost))
         && compile(cf, &given.key, &limit->key)
         && set_optional_value(cf, &given.fallback, &limit->fallback)

@@ -1,9 +1,9 @@
 #include "config/sl_config_redis.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
-#include "base/pure/sl_number.h"
 #include "config/sl_config_addresses.h"
 #include "config/sl_config_login.h"
 #include "config/sl_config_tls.h"
@@ -16,6 +16,7 @@ namespace sl {
 
 namespace {
 
+constexpr int64_t kLargestDb = INT32_MAX;
 constexpr int64_t kMostConnections = 64;
 constexpr ngx_msec_t kDefaultTimeout = 50;
 constexpr ngx_msec_t kDefaultConnectTimeout = 200;
@@ -128,7 +129,7 @@ bool set_db(ngx_conf_t *cf, const RedisUrl &url, const ngx_str_t &given,
     settings->db = 0;
 
     return text.len == 0
-           || read_number(cf, "db", text, {0, kLargestCount},
+           || read_number(cf, "db", text, {0, kLargestDb},
                           "a number from 0 to 2147483647", &settings->db);
 }
 

@@ -83,8 +83,8 @@ bool read_max(ngx_http_request_t *r, const Limit &limit, LimitValues *values)
 
     if (values->max < 0) {
         log_bad_number(r, limit, "max", view(text),
-                       "a whole number from 0 to 2147483647, \"unlimited\" or "
-                       "empty");
+                       "a whole number from 0 to 1000000000000000, "
+                       "\"unlimited\" or empty");
         values->max = 0;
     }
 
@@ -113,7 +113,8 @@ bool read_cost(ngx_http_request_t *r, const Limit &limit, LimitValues *values)
 
     if (values->cost < 0) {
         log_bad_number(r, limit, "cost", view(text),
-                       "a whole number from 0 to 2147483647, or empty for 1");
+                       "a whole number from 0 to 1000000000000000, or empty "
+                       "for 1");
         values->cost = kLargestCount + 1;
     }
 

@@ -108,7 +108,7 @@ PendingQuestion *MemoryStore::list_rulings(std::string_view zone,
     u_char next[NGX_INT32_LEN];
     int64_t from = cursor.empty() ? 0 : parse_count(cursor);
 
-    if (from < 0) {
+    if (from < 0 || from > UINT32_MAX) {
         answer.is_cursor_wrong = true;
         receiver.receive(answer);
         return nullptr;

@@ -4,6 +4,7 @@
 #include "monitor/pure/sl_change_body.h"
 
 #include "base/pure/sl_json.h"
+#include "base/pure/sl_number.h"
 #include "fuzz.h"
 
 namespace {
@@ -99,7 +100,7 @@ void check_override(const std::string &text, const Intervention &change)
     std::string max = R"("max":)" + std::to_string(change.max);
     std::string duration = R"("for":")" + time + R"(")";
 
-    check(change.max >= 1 && change.max <= sl::kLargestRuledMax);
+    check(change.max >= 1 && change.max <= sl::kLargestCount);
     check(is_a_ruling(change.for_us) && change.for_us == microseconds(time));
     check(text == "{" + max + "," + duration + "}"
           || text == "{" + duration + "," + max + "}");

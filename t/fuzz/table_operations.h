@@ -98,7 +98,8 @@ class Operations {
         static const char *const kZones[sl::kMaxLimits] = {"a", "b", "c", "d"};
         static const int64_t kWindows[] = {
             1, 1000, 1000000, 60000000, 3600000000, 31 * 86400 * 1000000LL};
-        static const int64_t kMost[] = {1, 2, 3, 10, 100, 1000, 2147483647};
+        static const int64_t kMost[] = {
+            1, 2, 3, 10, 100, 1000, 1000000000000000};
         static const unsigned kBuckets[] = {0, 0, 0, 0, 1, 6, 100};
 
         sl::LimitQuery limit{};

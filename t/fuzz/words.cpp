@@ -32,7 +32,7 @@ int64_t count_of(const std::string &text)
 
     std::string digits =
         text.substr(std::min(text.find_first_not_of('0'), text.size() - 1));
-    int64_t number = digits.size() > 10 ? -1 : std::stoll(digits);
+    int64_t number = digits.size() > 16 ? -1 : std::stoll(digits);
 
     return number > sl::kLargestCount ? -1 : number;
 }

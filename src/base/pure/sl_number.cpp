@@ -8,11 +8,11 @@ namespace sl {
 int64_t parse_count(std::string_view text) noexcept
 {
     const char *end = text.data() + text.size();
-    uint32_t number;
+    uint64_t number;
     auto [read_to, error] = std::from_chars(text.data(), end, number);
 
     return error == std::errc() && read_to == end && number <= kLargestCount
-               ? int64_t{number}
+               ? static_cast<int64_t>(number)
                : -1;
 }
 

@@ -8,8 +8,9 @@
 
 namespace sl {
 
-/* The largest max and the largest cost that a limit can have. */
-constexpr int64_t kLargestCount = 2147483647;
+/* The largest max and the largest cost that a limit can have: enough for bytes
+ * and tokens, and a sum of several is exact even where numbers are doubles. */
+constexpr int64_t kLargestCount = 1000000000000000;
 
 /* The number that `text` is: digits and nothing else, from 0 to kLargestCount.
  * -1 if it is something else. */

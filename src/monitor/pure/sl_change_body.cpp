@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/pure/sl_json.h"
+#include "base/pure/sl_number.h"
 
 namespace sl {
 
@@ -200,7 +201,7 @@ bool read_number(std::string_view value, int64_t *number)
 
 bool read_max(std::string_view value, int64_t *max, Complaint *complaint)
 {
-    if (!read_number(value, max) || *max < 0 || *max > kLargestRuledMax) {
+    if (!read_number(value, max) || *max < 0 || *max > kLargestCount) {
         return refuse(
             complaint,
             Complaint::about("invalid max ", without_quotes(value),

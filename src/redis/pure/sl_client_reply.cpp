@@ -1,5 +1,7 @@
 #include "redis/pure/sl_client_reply.h"
 
+#include "base/pure/sl_number.h"
+
 namespace sl {
 
 namespace {
@@ -57,7 +59,7 @@ bool read_standing(const int64_t (&numbers)[kStandingNumbers], size_t shown,
     auto [used, wait, ban_left, max, max_left, entries] = numbers;
 
     if (!is_within(used, kLargest) || !is_within(wait, kLongest)
-        || !is_within(ban_left, kLongest) || !is_within(max, kLargestRuledMax)
+        || !is_within(ban_left, kLongest) || !is_within(max, kLargestCount)
         || !is_within(max_left, kLongest) || !is_within(entries, kLargest)
         || (max == kOwnMax) != (max_left == 0)
         || entries < static_cast<int64_t>(shown))
@@ -117,7 +119,7 @@ bool read_ruling(std::string_view text, Ruling *ruling) noexcept
 
     *ruling = Ruling{numbers[0], numbers[1], numbers[2]};
 
-    return ruling->max <= kLargestRuledMax
+    return ruling->max <= kLargestCount
            && (ruling->max == kOwnMax) == (ruling->max_until_us == 0);
 }
 

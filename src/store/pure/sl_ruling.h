@@ -62,8 +62,4 @@ struct Intervention {
 constexpr int64_t kShortestRuling = 1000000;
 constexpr int64_t kLongestRuling = int64_t{366} * 24 * 60 * 60 * 1000000;
 
-/* The largest max that a client can be given: as good as none, and sums of it
- * are exact wherever they are made. */
-constexpr int64_t kLargestRuledMax = 1000000000000000;
-
 }  // namespace sl
