@@ -110,10 +110,12 @@ class JsonUsage {
     /* Each reads what its name says, as far as that is there, and returns
      * where it has come to. */
     const char *read_some(const char *at, const char *end) noexcept;
+    const char *read_mark(const char *at, const char *end) noexcept;
     const char *read_value(const char *at, const char *end) noexcept;
     const char *read_first_element(const char *at, const char *end) noexcept;
     const char *read_first_key(const char *at, const char *end) noexcept;
     const char *read_key(const char *at, const char *end) noexcept;
+    const char *skip_members(const char *at, const char *end) const noexcept;
     const char *read_in_key(const char *at, const char *end) noexcept;
     const char *read_colon(const char *at) noexcept;
     const char *read_in_string(const char *at, const char *end) noexcept;

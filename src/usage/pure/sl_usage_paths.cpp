@@ -77,7 +77,7 @@ void UsagePaths::add_name(std::string_view name, size_t level) noexcept
     Name *to = &names_[level][size_];
 
     to->text = name;
-    sizes_[level] |= uint64_t{1} << (name.size() - 1);
+    looks_[level] |= uint64_t{1} << look_of(name);
     continuing_[level] |= itself;
 
     if (is_index(name, &to->index)) {

@@ -52,9 +52,7 @@ class UsagePaths {
     /* Those among others that have this name there. */
     Set named(std::string_view name, size_t level, Set among) const noexcept
     {
-        /* most names are told apart by their sizes already */
-        return name.empty() || name.size() > kLongestName
-                       || (sizes_[level] >> (name.size() - 1) & 1) == 0
+        return name.empty() || (looks_[level] >> look_of(name) & 1) == 0
                    ? Set{0}
                    : compare(name, level, among);
     }
@@ -68,14 +66,22 @@ class UsagePaths {
         uint64_t index = 0; /* if indexing_ has it */
     };
 
+    /* By this most names can be told apart: a number below 64. */
+    static unsigned look_of(std::string_view name) noexcept
+    {
+        return (static_cast<unsigned>(name.size()) * 8
+                + static_cast<unsigned char>(name[0]))
+               % 64;
+    }
+
     Set compare(std::string_view name, size_t level, Set among) const noexcept;
     void add_name(std::string_view name, size_t level) noexcept;
 
     /* By level, so that those compared with each other stand together. */
     Name names_[kMostNames][kMostPaths];
 
-    /* By level; bit N: some name has N + 1 bytes. */
-    uint64_t sizes_[kMostNames] = {};
+    /* By level; bit N: some name looks so. */
+    uint64_t looks_[kMostNames] = {};
 
     /* No path goes on after the last level. */
     Set continuing_[kMostNames + 1] = {};

@@ -84,7 +84,7 @@ const char *UsageScanner::read_line(const char *at, const char *end) noexcept
 
     switch (line_) {
     case Line::kName:
-        return read_name(at);
+        return read_name(at, end);
     case Line::kSpace:
         line_ = Line::kData;
         return *at == ' ' ? at + 1 : at;
@@ -96,32 +96,37 @@ const char *UsageScanner::read_line(const char *at, const char *end) noexcept
     }
 }
 
-const char *UsageScanner::read_name(const char *at) noexcept
+const char *UsageScanner::read_name(const char *at, const char *end) noexcept
 {
-    if (name_size_ == kDataField.size()) {
-        if (ends_line(*at)) {
-            begin_data();
-            return end_line(at);
-        }
-
-        if (*at == ':') {
-            begin_data();
-            line_ = Line::kSpace;
-            return at + 1;
-        }
-    } else if (*at == kDataField[name_size_]) {
+    while (name_size_ < kDataField.size() && *at == kDataField[name_size_]) {
         name_size_++;
-        return at + 1;
-    } else if (ends_line(*at) && name_size_ == 0) {
-        /* an empty line ends the event */
-        json_.end_document();
-        has_data_ = false;
-        return end_line(at);
+        at++;
+
+        if (at == end) {
+            return at;
+        }
     }
 
-    line_ = Line::kOther;
+    bool is_data = name_size_ == kDataField.size();
 
-    return at;
+    if (is_data && *at == ':') {
+        begin_data();
+        line_ = Line::kSpace;
+        return at + 1;
+    }
+
+    if (!ends_line(*at)) {
+        line_ = Line::kOther;
+        return at;
+    }
+
+    if (is_data) {
+        begin_data();
+    } else if (name_size_ == 0) {
+        end_event();
+    }
+
+    return end_line(at);
 }
 
 const char *UsageScanner::read_data(const char *at, const char *end) noexcept
@@ -141,6 +146,12 @@ void UsageScanner::begin_data() noexcept
     }
 
     has_data_ = true;
+}
+
+void UsageScanner::end_event() noexcept
+{
+    json_.end_document();
+    has_data_ = false;
 }
 
 const char *UsageScanner::end_line(const char *at) noexcept

@@ -47,9 +47,10 @@ class UsageScanner {
     void take_byte_order_mark(std::string_view *piece) noexcept;
     void feed_proper(std::string_view piece) noexcept;
     const char *read_line(const char *at, const char *end) noexcept;
-    const char *read_name(const char *at) noexcept;
+    const char *read_name(const char *at, const char *end) noexcept;
     const char *read_data(const char *at, const char *end) noexcept;
     void begin_data() noexcept;
+    void end_event() noexcept;
     const char *end_line(const char *at) noexcept;
 
     JsonUsage json_;
