@@ -11,7 +11,7 @@ constexpr int kMostKept = 15;
 
 /* More than all digits that a body may have, so that it does not matter how
  * much more an exponent is. */
-constexpr int64_t kLargestExponent = 1000000000000000000;
+constexpr int64_t kLargestExponent = 100000000000000000;
 
 bool is_digit(char ch)
 {
