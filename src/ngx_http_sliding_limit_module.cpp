@@ -15,7 +15,8 @@
  *     sl_applied_limit     a limit, from these values to its answer
  *     sl_question          one question to a store, and what came of it
  *     sl_waiting           until the answer is there
- *     sl_take_back         what was counted, and is not to count
+ *     sl_settling          what was counted, and is not to count, or costs
+ *                          something else after all
  *     sl_report            what the metrics hear of it (sl_recording: where)
  *     pure/                grouping limits into questions, verdicts, outcomes
  *   store/           who decides: may this request pass?
@@ -43,6 +44,7 @@
  *     sl_headers           rate-limit headers on every answer
  *     sl_refusal, sl_body  the refusal, and its body
  *     sl_variables         $sliding_limit_*, for the configuration and the log
+ *   usage/           what a response says about its own cost, read as it passes
  *   metrics/         what operators see of all that, counted in shared memory
  *   monitor/         and shown: as text, as JSON or as a page (page/)
  *   base/            what everything uses
@@ -73,6 +75,10 @@ ngx_int_t postconfiguration(ngx_conf_t *cf) noexcept
     }
 
     sl::install_header_filter();
+
+    if (sl::main_conf(cf)->reads_usage) {
+        sl::install_body_filter();
+    }
 
     return NGX_OK;
 }

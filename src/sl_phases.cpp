@@ -5,6 +5,7 @@
 #include "answer/sl_headers.h"
 #include "answer/sl_refusal.h"
 #include "request/sl_check.h"
+#include "usage/sl_usage.h"
 
 namespace sl {
 
@@ -12,6 +13,7 @@ namespace {
 
 ngx_http_output_header_filter_pt next_header_filter;
 ngx_http_output_header_filter_pt next_last_header_filter;
+ngx_http_output_body_filter_pt next_body_filter;
 
 /* Nothing is known, not even whether it was counted: on_error decides. */
 ngx_int_t out_of_memory(ngx_http_request_t *r)
@@ -102,7 +104,19 @@ ngx_int_t header_filter(ngx_http_request_t *r) noexcept
         }
     }
 
+    if (UsageSettings *usage = location_conf(r)->usage) {
+        begin_to_read_usage(r, usage);
+    }
+
     return next_header_filter(r);
+}
+
+/* Before others compress it, or make another document of it. */
+ngx_int_t body_filter(ngx_http_request_t *r, ngx_chain_t *in) noexcept
+{
+    read_usage(r, in);
+
+    return next_body_filter(r, in);
 }
 
 /*
@@ -115,7 +129,7 @@ ngx_int_t last_header_filter(ngx_http_request_t *r) noexcept
     Check *check = check_of_answer(r);
 
     /* no later: the client's next request may follow this answer */
-    if (check != nullptr && check->settle(r->headers_out.status)) {
+    if (check != nullptr && check->answer_with(r->headers_out.status)) {
         set_headers(r, *check);
     }
 
@@ -126,13 +140,14 @@ ngx_int_t last_header_filter(ngx_http_request_t *r) noexcept
     return next_last_header_filter(r);
 }
 
-/* For requests that end without an answer; of others the status is known. */
+/* Of requests that have been answered the status is known; here others hear of
+ * it, and what a request has cost is known. */
 ngx_int_t log_handler(ngx_http_request_t *r) noexcept
 {
     Check *check = check_of_answer(r);
 
     if (check != nullptr) {
-        check->settle(status_of(r));
+        check->end(status_of(r));
     }
 
     return NGX_OK;
@@ -197,6 +212,12 @@ void install_header_filter() noexcept
 {
     next_header_filter = ngx_http_top_header_filter;
     ngx_http_top_header_filter = header_filter;
+}
+
+void install_body_filter() noexcept
+{
+    next_body_filter = ngx_http_top_body_filter;
+    ngx_http_top_body_filter = body_filter;
 }
 
 void install_last_header_filter() noexcept

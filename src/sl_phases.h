@@ -20,6 +20,9 @@ bool install_handlers(ngx_conf_t *cf) noexcept;
 void install_header_filter() noexcept;
 void install_last_header_filter() noexcept;
 
+/* And what reads responses, where that is wanted. */
+void install_body_filter() noexcept;
+
 /*
  * Moves the handlers of the phases in which requests are checked before those
  * of all other modules. False: one of them is not there, and `*missing` is its

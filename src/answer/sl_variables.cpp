@@ -3,6 +3,7 @@
 #include "answer/sl_shown_values.h"
 #include "request/sl_address.h"
 #include "request/sl_check.h"
+#include "usage/sl_usage.h"
 
 namespace sl {
 
@@ -210,6 +211,13 @@ ngx_int_t get_addr(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     return set_text(v, view(text, text + size));
 }
 
+/* As long as the response passes, what has been read of it so far. */
+ngx_int_t get_usage(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+                    uintptr_t) noexcept
+{
+    return set_number(r, v, usage_of(r));
+}
+
 bool add(ngx_conf_t *cf, std::string_view name,
          ngx_http_get_variable_pt handler, uintptr_t data)
 {
@@ -239,7 +247,8 @@ bool add_variables(ngx_conf_t *cf) noexcept
     }
 
     return add(cf, "sliding_limit_id", get_id, 0)
-           && add(cf, "sliding_limit_addr", get_addr, 0);
+           && add(cf, "sliding_limit_addr", get_addr, 0)
+           && add(cf, "sliding_limit_usage", get_usage, 0);
 }
 
 }  // namespace sl

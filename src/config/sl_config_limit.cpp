@@ -33,6 +33,7 @@ struct LimitParameters {
     ngx_str_t buckets;
     ngx_str_t count;
     ngx_str_t count_status;
+    ngx_str_t settle;
     ngx_str_t phase;
     ngx_str_t store;
     ngx_str_t dry_run;
@@ -50,6 +51,7 @@ const Parameter kLimitParameters[] = {
     {"buckets=", offsetof(LimitParameters, buckets)},
     {"count=", offsetof(LimitParameters, count)},
     {"count_status=", offsetof(LimitParameters, count_status)},
+    {"settle=", offsetof(LimitParameters, settle)},
     {"phase=", offsetof(LimitParameters, phase)},
     {"store=", offsetof(LimitParameters, store)},
     {"dry_run", offsetof(LimitParameters, dry_run)},
@@ -144,6 +146,25 @@ bool set_count_status(ngx_conf_t *cf, const ngx_str_t &text, StatusList **to)
            || refuse_value(cf, "count_status", text,
                            "statuses from 100 to 599 or classes from 1xx to "
                            "5xx, separated by commas");
+}
+
+bool set_settle(ngx_conf_t *cf, ngx_str_t *text, ngx_http_complex_value_t **to)
+{
+    if (text->len != 0 && view(*text).find('$') == std::string_view::npos) {
+        return refuse_value(cf, "settle", *text,
+                            "a variable that is known when the request ends, "
+                            "for example $bytes_sent");
+    }
+
+    MainConf *mcf = main_conf(cf);
+
+    if (mcf->usage_wanted.line == 0
+        && view(*text).find("sliding_limit_usage") != std::string_view::npos)
+    {
+        mcf->usage_wanted = place_of(cf);
+    }
+
+    return set_optional_value(cf, text, to);
 }
 
 bool set_phase(ngx_conf_t *cf, const ngx_str_t &text, ngx_uint_t *to)
@@ -264,6 +285,7 @@ void warn_of_mistakes(ngx_conf_t *cf, const LimitParameters &given,
 
     warn_if_up_to_client(cf, given.zone, "max", given.max);
     warn_if_up_to_client(cf, given.zone, "cost", given.cost);
+    warn_if_up_to_client(cf, given.zone, "settle", given.settle);
 
     if (limit.max.variable == nullptr && limit.cost.variable == nullptr
         && limit.cost.fixed > limit.max.fixed && limit.max.fixed > 0)
@@ -305,6 +327,7 @@ bool read_limit(ngx_conf_t *cf, Limit *limit)
         && set_optional_value(cf, &given.fallback, &limit->fallback)
         && set_optional_value(cf, &given.condition, &limit->condition)
         && set_count_status(cf, given.count_status, &limit->count_status)
+        && set_settle(cf, &given.settle, &limit->settle)
         && set_phase(cf, given.phase, &limit->phase);
 
     if (ok) {

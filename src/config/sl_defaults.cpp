@@ -92,6 +92,10 @@ char *merge_location_conf(ngx_conf_t *cf, void *parent, void *child) noexcept
         conf->body = prev->body != nullptr ? prev->body : default_body();
     }
 
+    if (conf->usage == nullptr) {
+        conf->usage = prev->usage;
+    }
+
     ngx_conf_merge_msec_value(conf->deny_cache, prev->deny_cache,
                               kDefaultDenyCacheMs);
     ngx_conf_merge_uint_value(conf->on_error, prev->on_error, kPass);

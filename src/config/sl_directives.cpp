@@ -6,6 +6,7 @@
 #include "config/sl_config_limit.h"
 #include "config/sl_config_redis.h"
 #include "config/sl_config_simple.h"
+#include "config/sl_config_usage.h"
 #include "config/sl_config_util.h"
 
 namespace sl {
@@ -107,6 +108,13 @@ ngx_command_t commands[] = {
     { ngx_string("sliding_limit_body"),
       kAnywhere | NGX_CONF_TAKE12,
       directive<set_body>,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      nullptr },
+
+    { ngx_string("sliding_limit_usage"),
+      kAnywhere | NGX_CONF_1MORE,
+      directive<set_usage>,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       nullptr },

@@ -123,10 +123,10 @@ void note_how_zones_are_used(const MainConf &mcf)
         bool divided = limits.size() > 1 && are_divided(limits);
 
         for (Limit &limit : limits) {
-            limit.may_be_taken_back = divided || limit.count_status != nullptr;
+            limit.may_be_taken_back = divided || limit.count_status != nullptr
+                                      || limit.settle != nullptr;
 
-            if (divided || limit.zone->counts_refused
-                || limit.count_status != nullptr) {
+            if (limit.may_be_taken_back || limit.zone->counts_refused) {
                 limit.zone->is_revised = true;
             }
 
@@ -135,6 +135,17 @@ void note_how_zones_are_used(const MainConf &mcf)
             }
         }
     });
+}
+
+void warn_if_nothing_is_read(ngx_conf_t *cf, const MainConf &mcf)
+{
+    if (mcf.usage_wanted.line != 0 && !mcf.reads_usage) {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "sliding_limit: $sliding_limit_usage in %V:%ui is always "
+                      "empty; add where the number stands in responses, for "
+                      "example sliding_limit_usage usage.total_tokens;",
+                      &mcf.usage_wanted.file, mcf.usage_wanted.line);
+    }
 }
 
 /* Marks the limits whose refusals can be remembered. */
@@ -190,6 +201,7 @@ bool link_configuration(ngx_conf_t *cf) noexcept
 
     note_how_zones_are_used(*mcf);
     mark_lasting_refusals(*mcf);
+    warn_if_nothing_is_read(cf, *mcf);
 
     return true;
 }

@@ -25,7 +25,7 @@ void Backlog::drop_questions() noexcept
     for (size_t n = calls_.size(); n > 0; n--) {
         CallPtr call = calls_.pop();
 
-        if (call->takes_back()) {
+        if (call->settles()) {
             hold(std::move(call));
         } else {
             call->reply(Answer::none(StoreError::kConnection));

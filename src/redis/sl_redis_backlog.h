@@ -1,6 +1,6 @@
 /*
- * Calls that wait for a connection: those that take something back, which wait
- * for as long as it takes; and any others while it is not known yet where to
+ * Calls that wait for a connection: those that settle something, which wait for
+ * as long as it matters; and any others while it is not known yet where to
  * connect to, or the server has not let us in, for as long as their time lasts.
  */
 
@@ -14,7 +14,7 @@ class Backlog {
   public:
     size_t size() const noexcept { return calls_.size(); }
 
-    /* For one that takes something back. Given back if too many wait. */
+    /* For one that settles something. Given back if too many wait. */
     [[nodiscard]] CallPtr postpone(CallPtr call) noexcept;
 
     void hold(CallPtr call) noexcept { calls_.push(std::move(call)); }
@@ -35,7 +35,7 @@ class Backlog {
             }
 
             /* nobody has waited for it so far */
-            if (call->takes_back()) {
+            if (call->settles()) {
                 call->start_over();
             }
 

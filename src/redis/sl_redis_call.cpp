@@ -10,7 +10,9 @@ std::unique_ptr<Provisional> Provisional::of(const Query &query,
     std::unique_ptr<Provisional> p;
 
     for (size_t i = 0; i < query.count; i++) {
-        if (!query.limits[i].provisional) {
+        const LimitQuery &limit = query.limits[i];
+
+        if (!limit.provisional && !limit.is_settled_later) {
             continue;
         }
 
@@ -20,6 +22,7 @@ std::unique_ptr<Provisional> Provisional::of(const Query &query,
 
         if (p != nullptr) {
             p->index_[p->args_.count] = i;
+            p->if_abandoned_[p->args_.count] = !limit.provisional;
             p->args_.limits[p->args_.count++] = all.limits[i];
         }
     }
@@ -32,19 +35,23 @@ std::unique_ptr<Provisional> Provisional::of(const Query &query,
     return p;
 }
 
-ScriptArgs Provisional::counted_in(const Answer &answer) const noexcept
+ScriptArgs Provisional::counted_in(const Answer &answer,
+                                   bool is_abandoned) const noexcept
 {
-    ScriptArgs counted = args_.only(
-        [&](size_t i) { return answer.states[index_[i]].is_counted; });
+    ScriptArgs counted = args_.only([&](size_t i) {
+        return answer.states[index_[i]].is_counted
+               && (is_abandoned || !if_abandoned_[i]);
+    });
 
     counted.time_us = answer.time_us;
 
     return counted;
 }
 
-ScriptArgs Provisional::uncertain() const noexcept
+ScriptArgs Provisional::uncertain(bool is_abandoned) const noexcept
 {
-    ScriptArgs all = args_;
+    ScriptArgs all =
+        args_.only([&](size_t i) { return is_abandoned || !if_abandoned_[i]; });
 
     all.time_us = Store::kUncertain;
 
@@ -98,11 +105,12 @@ CallPtr RedisCall::create(Kind kind, size_t limits, unsigned slot,
 RedisCall::RedisCall(Kind kind, size_t limits, unsigned slot,
                      AnswerReceiver *receiver) noexcept
     : RedisCommand{on_reply_to_it}, ngx_queue_t(), kind_(kind), limits_(limits),
-      slot_(slot), may_be_joined_(false), receiver_(receiver),
+      slot_(slot), may_be_joined_(false), receiver_(receiver), outdated_at_(0),
       carrier_(nullptr), waited_(0),
       timer_(Wakeup::calling<&RedisCall::end_time>(this, Wakeup::kNeeded)),
-      is_late_(false), late_since_(0), watch_(nullptr), is_undecided_(false),
-      is_retried_(false), needs_asking_(false), redirects_(0)
+      is_late_(false), late_since_(0), watch_(nullptr), is_abandoned_(false),
+      is_undecided_(false), is_retried_(false), needs_asking_(false),
+      redirects_(0)
 {}
 
 RedisCall::~RedisCall()
@@ -138,6 +146,7 @@ ErrandReceiver *RedisCall::end_errand() noexcept
 void RedisCall::abandon(bool keep_provisional) noexcept
 {
     receiver_ = nullptr;
+    is_abandoned_ = true;
 
     if (keep_provisional) {
         provisional_.reset();

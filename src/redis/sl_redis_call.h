@@ -27,24 +27,30 @@ using CallPtr = std::unique_ptr<RedisCall>;
 /* What is to be taken back if the answer finds nobody. */
 class Provisional {
   public:
-    /* nullptr if nothing in the question is provisional, or without memory. */
+    /* nullptr if nothing in the question ever is, or without memory. */
     static std::unique_ptr<Provisional> of(const Query &query,
                                            const ScriptArgs &all) noexcept;
 
-    /* What is to be taken back of what this answer says was counted. */
-    ScriptArgs counted_in(const Answer &answer) const noexcept;
+    /* What is to be taken back of what this answer says was counted.
+     * `is_abandoned`: its asker had gone. */
+    ScriptArgs counted_in(const Answer &answer,
+                          bool is_abandoned) const noexcept;
 
     /* The answer was lost: all of it, as nobody knows what was counted. */
-    ScriptArgs uncertain() const noexcept;
+    ScriptArgs uncertain(bool is_abandoned) const noexcept;
 
   private:
-    Provisional() noexcept : args_(), index_(), id_() {}
+    Provisional() noexcept : args_(), index_(), if_abandoned_(), id_() {}
 
     /* The limits; their id is in `id_`. */
     ScriptArgs args_;
 
     /* Which limit of the question each of them is. */
     size_t index_[kMaxLimits];
+
+    /* Which of them are to be kept if the answer is only late: what they cost
+     * would be settled later. */
+    bool if_abandoned_[kMaxLimits];
 
     char id_[kUuidSize];
 };
@@ -90,9 +96,9 @@ class RedisCall final : public RedisCommand,
   public:
     enum class Kind {
         kQuestion,
-        kProbe,        /* asks to see whether the server answers */
-        kTakeBack,     /* may be tried again, however often it has run */
-        kTakeBackOnce, /* may not */
+        kProbe,      /* asks to see whether the server answers */
+        kSettle,     /* may be tried again, however often it has run */
+        kSettleOnce, /* may not */
         kErrand,
     };
 
@@ -116,12 +122,13 @@ class RedisCall final : public RedisCommand,
 
     bool is_probe() const noexcept { return kind_ == Kind::kProbe; }
 
-    bool takes_back() const noexcept
+    /* It changes what was counted before. */
+    bool settles() const noexcept
     {
-        return kind_ == Kind::kTakeBack || kind_ == Kind::kTakeBackOnce;
+        return kind_ == Kind::kSettle || kind_ == Kind::kSettleOnce;
     }
 
-    bool is_repeatable() const noexcept { return kind_ == Kind::kTakeBack; }
+    bool is_repeatable() const noexcept { return kind_ == Kind::kSettle; }
 
     bool is_errand() const noexcept { return kind_ == Kind::kErrand; }
 
@@ -159,11 +166,11 @@ class RedisCall final : public RedisCommand,
 
     /* ---- who waits for it ---- */
 
-    /* What nobody waits for need not be sent, unless it takes something back.
-     */
+    /* What nobody waits for need not be sent, unless it settles something that
+     * still counts. */
     bool is_wanted() const noexcept
     {
-        return receiver_ != nullptr || takes_back();
+        return receiver_ != nullptr || (settles() && !is_outdated());
     }
 
     bool is_awaited() const noexcept { return receiver_ != nullptr; }
@@ -177,6 +184,7 @@ class RedisCall final : public RedisCommand,
 
     /* The timer stays: that no reply comes is worth knowing all the same. */
     void abandon(bool keep_provisional) noexcept override;
+    bool is_abandoned() const noexcept { return is_abandoned_; }
 
     /* nullptr: there is nothing to take back. */
     const Provisional *provisional() const noexcept
@@ -187,6 +195,25 @@ class RedisCall final : public RedisCommand,
     void set_provisional(std::unique_ptr<Provisional> provisional) noexcept
     {
         provisional_ = std::move(provisional);
+    }
+
+    /* ---- if it settles something ---- */
+
+    /* After so long nothing of it is in any window. */
+    void set_outdated_after(ngx_msec_t time) noexcept
+    {
+        outdated_at_ = ngx_current_msec + time;
+    }
+
+    /* What is tried instead if this may not be tried again. */
+    void set_repeatable_part(CallPtr part) noexcept
+    {
+        repeatable_part_ = std::move(part);
+    }
+
+    CallPtr take_repeatable_part() noexcept
+    {
+        return std::move(repeatable_part_);
     }
 
     /* ---- on its way ---- */
@@ -281,6 +308,11 @@ class RedisCall final : public RedisCommand,
 
     void end_time() noexcept;
 
+    bool is_outdated() const noexcept
+    {
+        return static_cast<ngx_msec_int_t>(ngx_current_msec - outdated_at_) > 0;
+    }
+
     static void on_reply_to_it(RedisCommand *self, redisReply *reply) noexcept;
 
     const Kind kind_;
@@ -297,6 +329,8 @@ class RedisCall final : public RedisCommand,
     /* nullptr once answered, timed out or abandoned. */
     AnswerReceiver *receiver_;
     std::unique_ptr<Provisional> provisional_;
+    CallPtr repeatable_part_;
+    ngx_msec_t outdated_at_;
 
     /* Who had it on its way last. */
     CallCarrier *carrier_;
@@ -306,6 +340,7 @@ class RedisCall final : public RedisCommand,
     ngx_msec_t late_since_;
     Watch *watch_;
 
+    bool is_abandoned_;
     bool is_undecided_;
     bool is_retried_;
     bool needs_asking_;

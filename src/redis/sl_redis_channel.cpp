@@ -1,5 +1,6 @@
 #include "redis/sl_redis_channel.h"
 
+#include <algorithm>
 #include <new>
 
 namespace sl {
@@ -12,6 +13,31 @@ namespace {
  * out.
  */
 constexpr size_t kMaxCalls = 10000;
+
+/*
+ * In a log, packed or not, an entry is found by its id, so it is changed only
+ * once, however often that is tried. A bucket has no ids: what is taken from it
+ * twice would be somebody else's. What is added to it twice is too much, which
+ * is better than too little.
+ */
+bool may_be_repeated(const ScriptLimit &limit)
+{
+    return limit.algorithm != Algorithm::kBuckets
+           || limit.true_cost > limit.cost;
+}
+
+/* After so long all that the limits have counted has left their windows; the
+ * bucket that it was counted in may be as long as a window itself. */
+ngx_msec_t longest_stay(const ScriptArgs &args)
+{
+    int64_t longest_us = 0;
+
+    for (size_t i = 0; i < args.count; i++) {
+        longest_us = std::max(longest_us, args.limits[i].window_us);
+    }
+
+    return static_cast<ngx_msec_t>(2 * longest_us / 1000);
+}
 
 }  // namespace
 
@@ -115,52 +141,55 @@ CallPtr RedisChannel::adopt(CallPtr call, bool with_asking) noexcept
     return send(std::move(call));
 }
 
-/*
- * Logs and buckets are taken back in calls of their own. In a log, packed or
- * not, an entry is found by its id, so it is taken back only once, however
- * often that is tried. A bucket has no ids: that must be tried only once, and
- * needs the time at which the request was counted.
- */
-void RedisChannel::take_back(const ScriptArgs &all) noexcept
+void RedisChannel::settle(const ScriptArgs &all) noexcept
+{
+    bool is_uncertain = all.time_us == Store::kUncertain;
+    ScriptArgs args = all.only([&](size_t i) {
+        /* nobody knows in which bucket it is, if it is in one */
+        return !is_uncertain || may_be_repeated(all.limits[i]);
+    });
+
+    CallPtr call = args.count > 0 ? settling_call(args) : nullptr;
+
+    if (call != nullptr && connection_.accepts()) {
+        call = send(std::move(call));
+    }
+
+    if (call != nullptr) {
+        postpone(std::move(call));
+    }
+}
+
+/* There is one call for all limits. Where only some of them may be tried again,
+ * it has a part that can be. nullptr: out of memory. */
+CallPtr RedisChannel::settling_call(const ScriptArgs &args) noexcept
 {
     using Kind = RedisCall::Kind;
 
-    for (Kind kind : {Kind::kTakeBack, Kind::kTakeBackOnce}) {
-        bool is_log = kind == Kind::kTakeBack;
+    ScriptArgs part =
+        args.only([&](size_t i) { return may_be_repeated(args.limits[i]); });
+    bool is_repeatable = part.count == args.count;
+    CallPtr call = RedisCall::create(
+        is_repeatable ? Kind::kSettle : Kind::kSettleOnce, args, nullptr);
 
-        if (!is_log && all.time_us == Store::kUncertain) {
-            continue;
-        }
-
-        ScriptArgs args = all.only([&](size_t i) {
-            return (all.limits[i].algorithm != Algorithm::kBuckets) == is_log;
-        });
-
-        if (args.count == 0) {
-            continue;
-        }
-
-        CallPtr call = RedisCall::create(kind, args, nullptr);
-
-        if (call == nullptr) {
-            log_.complain("out of memory");
-            continue;
-        }
-
-        if (connection_.accepts()) {
-            call = send(std::move(call));
-        }
-
-        if (call != nullptr) {
-            postpone(std::move(call));
-        }
+    if (call == nullptr) {
+        log_.complain("out of memory");
+        return nullptr;
     }
+
+    call->set_outdated_after(longest_stay(args));
+
+    if (!is_repeatable && part.count > 0) {
+        call->set_repeatable_part(settling_call(part));
+    }
+
+    return call;
 }
 
 void RedisChannel::postpone(CallPtr call) noexcept
 {
     if (backlog_.postpone(std::move(call)) != nullptr) {
-        log_.complain("a count could not be taken back");
+        log_.complain("what was counted could not be changed");
     }
 }
 
@@ -168,8 +197,8 @@ void RedisChannel::postpone(CallPtr call) noexcept
 
 CallPtr RedisChannel::send(CallPtr call) noexcept
 {
-    /* what it takes back, or wants to see, must have been counted before */
-    if (call->takes_back() || call->is_errand()) {
+    /* what it changes, or wants to see, must have been counted before */
+    if (call->settles() || call->is_errand()) {
         send_collected();
     }
 

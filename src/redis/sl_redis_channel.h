@@ -3,9 +3,9 @@
  * it. Sees to it that nobody waits longer than `timeout`.
  *
  * Ordinary questions of one turn of the event loop go out together, in as few
- * commands as possible. All else goes out at once, after them. So what is taken
- * back is taken back after it was counted, and before anything asked later.
- * What cannot be taken back because the server is away waits for its return.
+ * commands as possible. All else goes out at once, after them. So what is
+ * settled is settled after it was counted, and before anything asked later.
+ * What cannot be settled because the server is away waits for its return.
  */
 
 #pragma once
@@ -88,9 +88,9 @@ class RedisChannel final : private RedisUser,
     /* Sends an errand, in the same way. */
     RedisCall *run(CallPtr &&errand, StoreError *why_not) noexcept;
 
-    /* Takes back what these limits have counted, now or when the server is
-     * back. */
-    void take_back(const ScriptArgs &all) noexcept;
+    /* Changes what these limits have counted to their true costs, now or when
+     * the server is back. */
+    void settle(const ScriptArgs &all) noexcept;
 
     /* For a call that another channel was the wrong one for. */
     [[nodiscard]] CallPtr adopt(CallPtr call, bool with_asking) noexcept;
@@ -116,6 +116,7 @@ class RedisChannel final : private RedisUser,
     }
 
     bool is_full() const noexcept;
+    CallPtr settling_call(const ScriptArgs &args) noexcept;
     void postpone(CallPtr call) noexcept;
     void send_backlog() noexcept;
 
@@ -133,6 +134,7 @@ class RedisChannel final : private RedisUser,
     void lost(CallGroup &group) noexcept;
     void errand_replied(RedisCall &errand, const redisReply *reply) noexcept;
     void errand_refused(CallPtr errand, std::string_view error) noexcept;
+    void try_later(CallPtr call) noexcept;
     void deliver(RedisCall &call, const Answer &answer) noexcept;
     CallPtr ask_alone(CallPtr call) noexcept;
     CallPtr ask_again(CallPtr call) noexcept;

@@ -76,8 +76,8 @@ void RedisChannel::replied(RedisCall *const *calls, size_t count,
 void RedisChannel::lost(CallGroup &group) noexcept
 {
     for (CallPtr &call : group) {
-        if (call->is_repeatable()) {
-            postpone(std::move(call));
+        if (call->settles()) {
+            try_later(std::move(call));
         } else {
             deliver(*call, Answer::none(StoreError::kConnection));
         }
@@ -121,8 +121,8 @@ void RedisChannel::answered_with_error(CallGroup &group,
             report_error(kind, error);
         }
 
-        if (call->is_repeatable() && may_be_over_later(kind)) {
-            postpone(std::move(call));
+        if (call->settles() && may_be_over_later(kind)) {
+            try_later(std::move(call));
         } else {
             deliver(*call, answer);
         }
@@ -134,8 +134,8 @@ void RedisChannel::answered(CallPtr call, const redisReply *reply) noexcept
     Answer answer = Answer::none(StoreError::kNonsense);
     uint32_t undecided = 0;
 
-    /* what the reply says to what takes back does not matter */
-    if (call->takes_back()) {
+    /* what the reply says to what settles does not matter */
+    if (call->settles()) {
         if (!call->is_late()) {
             recovery_.succeeded();
         }
@@ -243,6 +243,18 @@ void RedisChannel::errand_refused(CallPtr errand,
 
 /* ---- what becomes of calls ---- */
 
+/* It settles something, and it is not known whether it has run. */
+void RedisChannel::try_later(CallPtr call) noexcept
+{
+    if (!call->is_repeatable()) {
+        call = call->take_repeatable_part();
+    }
+
+    if (call != nullptr) {
+        postpone(std::move(call));
+    }
+}
+
 /* Gives the answer to whoever waits. If nobody does, what is provisional is
  * taken back. */
 void RedisChannel::deliver(RedisCall &call, const Answer &answer) noexcept
@@ -254,7 +266,7 @@ void RedisChannel::deliver(RedisCall &call, const Answer &answer) noexcept
     }
 
     if (answer.known && !call.is_awaited() && provisional != nullptr) {
-        take_back(provisional->counted_in(answer));
+        settle(provisional->counted_in(answer, call.is_abandoned()));
     }
 
     call.reply(answer);
@@ -262,7 +274,7 @@ void RedisChannel::deliver(RedisCall &call, const Answer &answer) noexcept
     if (answer.error == StoreError::kConnection && !answer.known
         && provisional != nullptr)
     {
-        take_back(provisional->uncertain());
+        settle(provisional->uncertain(call.is_abandoned()));
     }
 }
 

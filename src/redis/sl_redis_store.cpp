@@ -177,13 +177,13 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
     return channel->ask(std::move(call), answer);
 }
 
-void RedisStore::take_back(const Query &query, int64_t time_us) noexcept
+void RedisStore::settle(const Query &query, int64_t time_us) noexcept
 {
     ScriptArgs args = args_for(query, time_us);
     RedisChannel *channel = channel_for(args);
 
     if (channel != nullptr) {
-        channel->take_back(args);
+        channel->settle(args);
     }
 }
 

@@ -23,7 +23,7 @@
  *   question   what one request asks a store: may it pass these limits?
  *   query      how a question is put to any store: limits, keys and id
  *   call       one execution of the script for one request: a question, what
- *              takes it back, or a probe
+ *              settles it, or a probe
  *   errand     what an operator wants to know or to have done: another command,
  *              which takes the same way as calls, and alone
  *   batch      several calls that are alike, in one command
@@ -65,7 +65,7 @@ class RedisStore final : public Store {
 
     PendingQuestion *ask(const Query &query, AnswerReceiver &receiver,
                          Answer *answer) noexcept override;
-    void take_back(const Query &query, int64_t time_us) noexcept override;
+    void settle(const Query &query, int64_t time_us) noexcept override;
     PendingQuestion *intervene(const LimitQuery &client,
                                const Intervention &intervention,
                                OperatorReceiver &receiver) noexcept override;

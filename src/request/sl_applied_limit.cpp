@@ -47,7 +47,24 @@ LimitQuery to_query(const AppliedLimit &applied) noexcept
                       limit.count_status != nullptr,
                       applied.may_be_taken_back || is_alone,
                       applied.verdict.state.place,
-                      is_alone ? kNoMark : applied.refusal_mark};
+                      is_alone ? kNoMark : applied.refusal_mark,
+                      applied.true_cost,
+                      limit.settle != nullptr};
+}
+
+bool is_to_be_settled(const AppliedLimit &applied, ngx_uint_t status) noexcept
+{
+    const Limit &limit = *applied.limit;
+
+    if (limit.settle == nullptr || applied.answered_by == nullptr) {
+        return false;
+    }
+
+    /* who reserves nothing is admitted, and nothing is there to be counted */
+    return applied.stored.is_counted
+           || (applied.cost == 0 && applied.stored.admits
+               && (limit.count_status == nullptr
+                   || counts_with(applied, status)));
 }
 
 bool counts_with(const AppliedLimit &applied, ngx_uint_t status) noexcept

@@ -44,6 +44,7 @@ struct AppliedLimit {
     /*
      * The store has to be able to take the request back, because
      *   - the answer's status decides whether it counts (count_status=), or
+     *   - it is known only when it ends what it has cost (settle=), or
      *   - there are several questions about it here, of which a later one may
      *     be answered with a refusal: there are several stores or phases, or
      *     keys on a cluster (to_query() adds: or a store decides about limits
@@ -74,6 +75,11 @@ struct AppliedLimit {
 
     /* If the request is counted: when, by the store's clock. */
     int64_t counted_at_us;
+
+    /* What the request has cost after all, and that its store has yet to be
+     * told. (Where it is taken back: nothing.) */
+    int64_t true_cost;
+    bool is_unsettled;
 };
 
 /* Notes what somebody has decided about the limit. */
@@ -82,6 +88,12 @@ void note(AppliedLimit *applied, const LimitState &state,
 
 /* What a store is told of the limit. */
 LimitQuery to_query(const AppliedLimit &applied) noexcept;
+
+/*
+ * Whether what the request has cost for this limit becomes known when it ends
+ * with this status: its store has counted it, or was told to count nothing yet.
+ */
+bool is_to_be_settled(const AppliedLimit &applied, ngx_uint_t status) noexcept;
 
 /* Whether the limit counts only with certain statuses, and this is one. */
 bool counts_with(const AppliedLimit &applied, ngx_uint_t status) noexcept;

@@ -7,7 +7,7 @@
 #include "base/sl_clock.h"
 #include "request/sl_limit_values.h"
 #include "request/sl_recording.h"
-#include "request/sl_take_back.h"
+#include "request/sl_settling.h"
 #include "request/sl_waiting.h"
 
 namespace sl {
@@ -70,7 +70,8 @@ Check *Check::find_or_create(ngx_http_request_t *r) noexcept
 
 Check::Check(ngx_http_request_t *r) noexcept
     : r_(r), outcome_(Outcome::kNone), first_here_(0), first_open_(0),
-      pending_(nullptr), question_(), is_answered_(false), spent_us_(0)
+      first_unsettled_(0), pending_(nullptr), question_(), is_answered_(false),
+      spent_us_(0)
 {}
 
 /* The request ends: its memory goes, the question may still be under way. */
@@ -353,7 +354,7 @@ bool Check::foresee(ngx_uint_t status) noexcept
     return is_other;
 }
 
-bool Check::settle(ngx_uint_t status) noexcept
+bool Check::answer_with(ngx_uint_t status) noexcept
 {
     bool is_other = foresee(status);
 
@@ -368,6 +369,35 @@ bool Check::settle(ngx_uint_t status) noexcept
     report_.tell(r_, limits_, outcome_);
 
     return is_other;
+}
+
+/* Nothing is settled twice, however often the end is told. */
+void Check::end(ngx_uint_t status) noexcept
+{
+    answer_with(status);
+
+    for (; first_unsettled_ < limits_.size(); first_unsettled_++) {
+        AppliedLimit &applied = limits_[first_unsettled_];
+
+        if (is_to_be_settled(applied, status)
+            && (applied.stored.is_counted || !is_refused()))
+        {
+            find_true_cost(&applied);
+        }
+    }
+
+    settle_costs(&limits_, &id_);
+}
+
+/* If it is not known, what was reserved stands. */
+void Check::find_true_cost(AppliedLimit *applied) noexcept
+{
+    int64_t cost = applied->cost;
+    bool is_known = evaluate_true_cost(r_, *applied->limit, &cost);
+
+    applied->true_cost = cost;
+    applied->is_unsettled = cost != applied->cost;
+    (void)is_known;
 }
 
 ngx_uint_t status_of(ngx_http_request_t *r) noexcept

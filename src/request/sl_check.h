@@ -70,7 +70,10 @@ class Check final : public AnswerReceiver {
      * and the metrics hear of it. True if another one was foreseen, and that
      * makes a difference to what is shown.
      */
-    bool settle(ngx_uint_t status) noexcept;
+    bool answer_with(ngx_uint_t status) noexcept;
+
+    /* The request has ended, with this status: what it has cost is known. */
+    void end(ngx_uint_t status) noexcept;
 
     /* The limit that headers and variables show; nullptr: there is none. */
     const AppliedLimit *shown() const noexcept { return limits_.shown(); }
@@ -102,6 +105,7 @@ class Check final : public AnswerReceiver {
     int64_t note_wait(const Question &question) noexcept;
     void conclude(Outcome outcome) noexcept;
     void roll_back() noexcept;
+    void find_true_cost(AppliedLimit *applied) noexcept;
     void abandon_question() noexcept;
 
     static void detach(void *data) noexcept;
@@ -112,10 +116,12 @@ class Check final : public AnswerReceiver {
     Report report_;
     Outcome outcome_;
 
-    /* Indexes of the first limit of the location that the request is in now,
-     * and of the first one of which it is open whether it counts. */
+    /* Indexes of the first limit of the location that the request is in now, of
+     * the first one of which it is open whether it counts, and of the first one
+     * that has not been looked at for settling. */
     size_t first_here_;
     size_t first_open_;
+    size_t first_unsettled_;
 
     /* The question that is under way; nullptr: there is none. */
     PendingQuestion *pending_;

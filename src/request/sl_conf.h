@@ -21,6 +21,7 @@ namespace sl {
 
 struct Body;
 struct RedisSettings;
+struct UsageSettings;
 class Recorder;
 
 /* Where in the configuration something stood. */
@@ -60,7 +61,7 @@ struct Zone {
     Store *store; /* set when all is read */
     Place place;
 
-    /* What the zone has counted may be taken back or forgotten early. */
+    /* What the zone has counted may be given back or forgotten early. */
     bool is_revised;
 
     /* Somewhere the zone stands beside another one. */
@@ -86,11 +87,13 @@ struct Limit {
     ngx_http_complex_value_t *fallback;  /* nullptr: none */
     ngx_http_complex_value_t *condition; /* if=; nullptr: none */
     StatusList *count_status;            /* nullptr: all count */
+    ngx_http_complex_value_t *settle;    /* nullptr: the cost is final */
     ngx_uint_t phase;
     bool dry_run;
 
-    /* What the limit has counted is taken back with some statuses, or if
-     * another question about its request is answered with a refusal. */
+    /* What the limit has counted is settled when the request ends, or taken
+     * back with some statuses, or if another question about its request is
+     * answered with a refusal. */
     bool may_be_taken_back;
 
     /*
@@ -120,6 +123,11 @@ struct MainConf {
     ngx_array_t stores; /* NamedStore */
     ngx_array_t levels; /* ngx_array_t * of Limit: those that stand together */
     size_t memory_size;
+
+    /* Responses are read somewhere, and the first limit that wants what is read
+     * of them; no line: none does. */
+    bool reads_usage;
+    Place usage_wanted;
 
     /* Set when all is read; nullptr if there are no limits to count in. */
     SharedMemory *table;
@@ -155,6 +163,9 @@ struct LocationConf {
     ngx_uint_t ipv6_prefix;
     ngx_flag_t dry_run;
     const Body *body;
+
+    /* What of responses is read; nullptr: nothing. */
+    UsageSettings *usage;
 
     /* KeysShown; 0: there is no sliding_limit_metrics here. */
     ngx_uint_t keys_shown;

@@ -17,7 +17,7 @@ bool evaluate(ngx_http_request_t *r, const ngx_http_complex_value_t &value,
 
 /* The value may come from anybody: it is escaped and cut short. */
 void log_bad_number(ngx_http_request_t *r, const Limit &limit, const char *what,
-                    std::string_view value, const char *allowed)
+                    std::string_view value, const char *allowed, const char *so)
 {
     constexpr size_t kMostShown = 64;
 
@@ -27,10 +27,12 @@ void log_bad_number(ngx_http_request_t *r, const Limit &limit, const char *what,
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "sliding_limit: %s of zone \"%V\" is \"%V%s\", must be %s; "
-                  "no request passes with it",
+                  "%s",
                   what, &limit.zone->name, &shown,
-                  value.size() > kMostShown ? "..." : "", allowed);
+                  value.size() > kMostShown ? "..." : "", allowed, so);
 }
+
+constexpr char kNobodyPasses[] = "no request passes with it";
 
 bool read_condition(ngx_http_request_t *r, const Limit &limit, bool *holds)
 {
@@ -84,7 +86,8 @@ bool read_max(ngx_http_request_t *r, const Limit &limit, LimitValues *values)
     if (values->max < 0) {
         log_bad_number(r, limit, "max", view(text),
                        "a whole number from 0 to 1000000000000000, "
-                       "\"unlimited\" or empty");
+                       "\"unlimited\" or empty",
+                       kNobodyPasses);
         values->max = 0;
     }
 
@@ -114,7 +117,8 @@ bool read_cost(ngx_http_request_t *r, const Limit &limit, LimitValues *values)
     if (values->cost < 0) {
         log_bad_number(r, limit, "cost", view(text),
                        "a whole number from 0 to 1000000000000000, or empty "
-                       "for 1");
+                       "for 1",
+                       kNobodyPasses);
         values->cost = kLargestCount + 1;
     }
 
@@ -122,6 +126,29 @@ bool read_cost(ngx_http_request_t *r, const Limit &limit, LimitValues *values)
 }
 
 }  // namespace
+
+bool evaluate_true_cost(ngx_http_request_t *r, const Limit &limit,
+                        int64_t *cost) noexcept
+{
+    ngx_str_t text;
+
+    if (!evaluate(r, *limit.settle, &text) || text.len == 0) {
+        return false;
+    }
+
+    int64_t number = parse_count(view(text));
+
+    if (number < 0) {
+        log_bad_number(r, limit, "settle", view(text),
+                       "a whole number from 0 to 1000000000000000, or empty",
+                       "what was reserved stands");
+        return false;
+    }
+
+    *cost = number;
+
+    return true;
+}
 
 bool evaluate_limit(ngx_http_request_t *r, const Limit &limit,
                     LimitValues *values) noexcept

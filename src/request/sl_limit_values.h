@@ -17,6 +17,13 @@ struct LimitValues {
     int64_t cost;
 };
 
+/*
+ * What the request has cost, now that it has ended, of a limit that is to be
+ * settled. False if that is not known: what was reserved stands.
+ */
+bool evaluate_true_cost(ngx_http_request_t *r, const Limit &limit,
+                        int64_t *cost) noexcept;
+
 /* Evaluates the limit's variables. False: out of memory, or that failed. */
 bool evaluate_limit(ngx_http_request_t *r, const Limit &limit,
                     LimitValues *values) noexcept;

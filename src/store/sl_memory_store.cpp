@@ -34,7 +34,7 @@ Decided MemoryStore::decide_once(const Query &query, Answer *answer,
     return decided;
 }
 
-void MemoryStore::take_back(const Query &query, int64_t time_us) noexcept
+void MemoryStore::settle(const Query &query, int64_t time_us) noexcept
 {
     uint64_t evictions;
     Decided decided;

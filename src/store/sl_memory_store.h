@@ -30,7 +30,7 @@ class MemoryStore final : public Store {
         return nullptr;
     }
 
-    void take_back(const Query &query, int64_t time_us) noexcept override;
+    void settle(const Query &query, int64_t time_us) noexcept override;
 
     PendingQuestion *intervene(const LimitQuery &client,
                                const Intervention &intervention,

@@ -28,8 +28,8 @@ struct Query {
     /* UUIDv7 of the request; empty if the store has no use for it. */
     std::string_view id;
 
-    /* The key that the question begins with. What is taken back of it follows
-     * on the same way, so that nothing asked later overtakes it. */
+    /* The key that the question begins with. What settles it follows on the
+     * same way, so that nothing asked later overtakes it. */
     std::string_view first_key;
 
     /* How long the request has waited for this store before: so much less is
@@ -116,8 +116,9 @@ class OperatorReceiver {
 class PendingQuestion {
   public:
     /*
-     * The asker is gone: it must not be called any more. What is provisional
-     * is taken back when the answer comes, unless it is to be kept.
+     * The asker is gone: it must not be called any more. What is provisional,
+     * or would have been settled later, is taken back when the answer comes,
+     * unless it is to be kept.
      */
     virtual void abandon(bool keep_provisional) noexcept = 0;
 
@@ -173,14 +174,16 @@ class Store {
                                  Answer *answer) noexcept = 0;
 
     /*
-     * Takes back what a query with these limits and this id has counted, and
-     * nothing else. Nobody waits for it, but what is asked later on sees it.
-     * `time_us` is the answer's time, or kUncertain if there was no answer and
-     * the request may yet be counted; a store may be unable to take back some
-     * of the limits then.
+     * What a query with these limits and this id has counted becomes what it
+     * has cost after all, their `true_cost`: with 0 it is taken back, of more
+     * than that the rest is given back, and what exceeds its cost counts from
+     * now on, beyond max, too. Nobody waits for it, but what is asked later on
+     * sees it. `time_us` is the answer's time, or kUncertain if there was no
+     * answer and the request may yet be counted: that can only be taken back,
+     * and a store may be unable to do so for some of the limits.
      */
     static constexpr int64_t kUncertain = 0;
-    virtual void take_back(const Query &query, int64_t time_us) noexcept = 0;
+    virtual void settle(const Query &query, int64_t time_us) noexcept = 0;
 
     /*
      * Does something about one client, and tells where it stands then; of the

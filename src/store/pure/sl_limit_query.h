@@ -63,6 +63,10 @@ struct LimitQuery {
     /* When it is settled: what the request has cost after all, instead of
      * `cost`. */
     int64_t true_cost = 0;
+
+    /* That will be known when the request ends: if its asker is gone before the
+     * answer comes, it is nothing, and the store takes the count back. */
+    bool is_settled_later = false;
 };
 
 }  // namespace sl

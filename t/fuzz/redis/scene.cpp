@@ -191,7 +191,7 @@ void Question::abandon(bool keep_provisional)
 void Question::take_back(sl::Store &store)
 {
     if (std::exchange(is_to_be_taken_back_, false)) {
-        store.take_back(query(), counted_at_);
+        store.settle(query(), counted_at_);
     }
 }
 

@@ -1,4 +1,7 @@
-/* Takes back what stores have counted of a request; it does not wait for it. */
+/*
+ * Changes what stores have counted of a request to what it costs after all; it
+ * does not wait for it.
+ */
 
 #pragma once
 
@@ -20,5 +23,8 @@ void take_back_counted(AppliedLimits *limits, size_t first,
  */
 void take_back_uncertain(AppliedLimits *limits, size_t first,
                          RequestId *id) noexcept;
+
+/* Has stores count the true costs of those limits that are not settled. */
+void settle_costs(AppliedLimits *limits, RequestId *id) noexcept;
 
 }  // namespace sl

@@ -1,0 +1,108 @@
+#include "usage/sl_usage.h"
+
+#include <new>
+
+#include "usage/pure/sl_usage_format.h"
+
+/* A request's context of the module itself is its check. */
+extern "C" ngx_module_t ngx_http_sliding_limit_last_filter_module;
+
+namespace sl {
+
+namespace {
+
+/* Belongs to one response: an internal redirect, after which there will be
+ * another, clears it. */
+UsageScanner *scanner_of(ngx_http_request_t *r)
+{
+    return static_cast<UsageScanner *>(ngx_http_get_module_ctx(
+        r->main, ngx_http_sliding_limit_last_filter_module));
+}
+
+/* A part of a document says nothing, and who asks for the head alone gets no
+ * document. */
+bool has_document(ngx_http_request_t *r)
+{
+    return r == r->main && !r->header_only
+           && r->headers_out.status != NGX_HTTP_PARTIAL_CONTENT;
+}
+
+bool is_compressed(ngx_http_request_t *r)
+{
+    const ngx_table_elt_t *encoding = r->headers_out.content_encoding;
+
+    return encoding != nullptr && encoding->value.len != 0
+           && view(encoding->value) != "identity";
+}
+
+void warn_of_compression(ngx_http_request_t *r, UsageSettings *settings)
+{
+    if (settings->has_warned) {
+        return;
+    }
+
+    settings->has_warned = true;
+    ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                  "sliding_limit: sliding_limit_usage cannot read a response "
+                  "with \"Content-Encoding: %V\"; to have the upstream send it "
+                  "plain: proxy_set_header Accept-Encoding \"\";",
+                  &r->headers_out.content_encoding->value);
+}
+
+}  // namespace
+
+void begin_to_read_usage(ngx_http_request_t *r,
+                         UsageSettings *settings) noexcept
+{
+    UsageScanner::Format format;
+
+    if (!has_document(r)
+        || !has_usage_format(view(r->headers_out.content_type), &format))
+    {
+        return;
+    }
+
+    if (is_compressed(r)) {
+        warn_of_compression(r, settings);
+        return;
+    }
+
+    void *memory = ngx_palloc(r->pool, sizeof(UsageScanner));
+
+    if (memory == nullptr) {
+        return;
+    }
+
+    auto *scanner = new (memory) UsageScanner(settings->paths, format);
+
+    ngx_http_set_ctx(r, scanner, ngx_http_sliding_limit_last_filter_module);
+
+    /* not to be sent from a file without being read */
+    r->filter_need_in_memory = 1;
+}
+
+void read_usage(ngx_http_request_t *r, const ngx_chain_t *body) noexcept
+{
+    UsageScanner *scanner = r == r->main ? scanner_of(r) : nullptr;
+
+    if (scanner == nullptr) {
+        return;
+    }
+
+    for (; body != nullptr; body = body->next) {
+        const ngx_buf_t *buf = body->buf;
+
+        if (ngx_buf_in_memory(buf)) {
+            scanner->feed(view(buf->pos, buf->last));
+        }
+    }
+}
+
+int64_t usage_of(ngx_http_request_t *r) noexcept
+{
+    const UsageScanner *scanner = scanner_of(r);
+
+    return scanner != nullptr ? scanner->usage() : kNoUsage;
+}
+
+}  // namespace sl

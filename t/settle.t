@@ -1,0 +1,372 @@
+# settle: what a request costs is known when it ends. What was reserved for it on arrival
+# becomes that: what is less is given back, what is more counts from then on, beyond max, too.
+
+use strict;
+use warnings;
+use lib 't/lib';
+
+use IO::Select ();
+use IO::Socket::INET;
+use POSIX ();
+use SlidingLimit::Servers qw(begin_request free_port get request start_nginx start_redis wait_until);
+use Socket qw(SOL_SOCKET SO_LINGER);
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $redis = start_redis();
+
+# The application: answers at once what it is asked for, as X-Tokens and otherwise.
+my $application = start_nginx(<<'END');
+    location / {
+        add_header X-Tokens $arg_tokens always;
+        add_header X-Accel-Redirect $arg_accel always;
+        if ($arg_status = 500) { return 500; }
+        return 200 "0123456789";
+    }
+    location /etag/ {
+        add_header X-Tokens $arg_tokens always;
+        add_header ETag '"same"';
+        return 200 "same";
+    }
+    location /dead/ { return 444; }
+END
+
+# The same, when it is told to.
+my $app = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 256) or die $!;
+
+sub arrived {
+    my $c = $app->accept or die $!;
+    my $text = '';
+    sysread $c, $text, 4096, length $text until $text =~ /\r\n\r\n/;
+    return $c;
+}
+
+# A location for each way of counting, and what stands in all of them.
+my @ways = map { my $store = $_; map { "${store}_$_" } qw(log packed buckets) } qw(redis memory);
+
+sub limit {
+    my ($way, $rest, $max) = @_;
+    my ($store, $algorithm) = split /_/, $way;
+
+    return "sliding_limit zone=$way max=" . ($max || 100) . ' window=600s key=$arg_k fallback=none'
+        . " algorithm=$algorithm" . ($store eq 'memory' ? ' store=memory' : '') . " $rest;";
+}
+
+my $plain = 'cost=$arg_reserve settle=$upstream_http_x_tokens';
+my $upstream = "http://127.0.0.1:${\ $application->port}";
+my $held = "http://127.0.0.1:${\ $app->sockport}";
+
+my $config = join '', map {
+    my $limit = limit($_, $plain);
+    <<"END";
+    location /$_/ { $limit proxy_pass $upstream/; }
+    location /held/$_/ { $limit proxy_pass $held/; proxy_buffering off; }
+    location /dead/$_/ { $limit proxy_pass $upstream/dead/; proxy_next_upstream off; }
+    location /etag/$_/ { $limit proxy_pass $upstream/etag/; proxy_pass_request_headers on; }
+    location /cached/$_/ { $limit proxy_pass $upstream/; proxy_cache one; proxy_cache_valid 1h;
+        proxy_cache_key \$uri\$arg_k; }
+    location /error/$_/ { $limit proxy_pass $upstream/; proxy_intercept_errors on; error_page 500 /error_page/$_; }
+    location /error_page/$_ { $limit return 200 sorry; }
+    location /accel/$_/ { $limit proxy_pass $upstream/; }
+    location /accelerated/$_ { internal; $limit proxy_pass $upstream/?tokens=9; }
+    location /bytes/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$body_bytes_sent')} return 200 "0123456789"; }
+    location /if/$_/ { ${\ limit($_, "$plain if=\$arg_if")} proxy_pass $upstream/; }
+    location /status/$_/ { ${\ limit($_, "$plain count_status=200")} proxy_pass $upstream/; }
+    location /denied/$_/ { ${\ limit($_ , "$plain dry_run")} proxy_pass $upstream/; }
+END
+} @ways;
+
+my $nginx = start_nginx(<<"END", slots => 4096, http => <<"HTTP");
+    add_header X-Status \$sliding_limit_status always;
+    $config
+    location /two/ {
+        sliding_limit zone=requests max=3 window=600s key=\$arg_k fallback=none;
+        sliding_limit zone=tokens max=100 window=600s key=\$arg_k fallback=none cost=\$arg_reserve settle=\$upstream_http_x_tokens;
+        sliding_limit zone=tokens_packed max=100 window=600s key=\$arg_k fallback=none algorithm=packed cost=\$arg_reserve settle=\$upstream_http_x_tokens;
+        sliding_limit zone=tokens_day max=1000 window=1d key=\$arg_k fallback=none algorithm=buckets buckets=24 cost=\$arg_reserve settle=\$upstream_http_x_tokens;
+        proxy_pass $upstream/;
+    }
+    location /look { sliding_limit_metrics; sliding_limit off; }
+END
+    proxy_cache_path cache keys_zone=one:1m;
+    sliding_limit_redis redis://127.0.0.1:${\ $redis->port} timeout=10s connect_timeout=5s;
+HTTP
+my ($worker) = $nginx->workers;
+
+sub used {
+    my ($zone, $key, $from) = @_;
+    my $answer = (get(($from || $nginx)->port, "/look?zone=$zone&key=$key"))[2];
+    return $answer =~ /"used":(\d+)/ ? $1 : "unknown: $answer";
+}
+
+sub comes_to {
+    my ($number, $zone, $key, $what) = @_;
+    eval { wait_until { used($zone, $key) eq $number } 5 };
+    is used($zone, $key), $number, $what || "$zone comes to $number";
+}
+
+sub still_fine {
+    is join(',', $nginx->workers), $worker, 'the worker lives';
+    is $nginx->bad_lines, '', 'nothing alarming in the log';
+}
+
+for my $way (@ways) {
+    subtest "$way: what was reserved becomes what it has cost" => sub {
+        is_deeply [$nginx->try("/$way/?k=less&reserve=60&tokens=7", 'X-RateLimit-Remaining')], [200, 40], 'reserved';
+        comes_to(7, $way, 'less', 'less: the rest is given back');
+        is_deeply [$nginx->try("/$way/?k=less&reserve=93&tokens=93")], [200], 'all that is left can be had';
+        comes_to(100, $way, 'less', 'as much as was reserved');
+
+        $nginx->try("/$way/?k=none&reserve=50&tokens=0");
+        comes_to(0, $way, 'none', '0: all of it is given back');
+        is_deeply [$nginx->try("/$way/?k=none&reserve=100&tokens=")], [200];
+        sleep 0.2;
+        is used($way, 'none'), 100, 'empty: it stands';
+
+        is_deeply [$nginx->try("/$way/?k=more&reserve=1&tokens=250")], [200];
+        comes_to(250, $way, 'more', 'more: the rest is entered, beyond max');
+        is_deeply [$nginx->try("/$way/?k=more&reserve=1&tokens=0", 'X-Status')], [429, 'REJECTED'], 'so the next waits';
+        is used($way, 'more'), 250, 'and settles nothing';
+
+        $nginx->try("/$way/?k=default&tokens=5");
+        comes_to(5, $way, 'default', 'without a cost one is reserved');
+        $nginx->try("/$way/?k=default&tokens=1");
+        comes_to(6, $way, 'default');
+        $nginx->try("/$way/?k=default&tokens=0");
+        comes_to(6, $way, 'default', 'and can be given back');
+    };
+
+    subtest "$way: only a look reserves nothing, and is settled as others are" => sub {
+        $nginx->try("/$way/?k=look&reserve=0&tokens=30");
+        comes_to(30, $way, 'look');
+        $nginx->try("/$way/?k=look&reserve=0&tokens=0");
+        $nginx->try("/$way/?k=look&reserve=0&tokens=");
+        sleep 0.2;
+        is used($way, 'look'), 30;
+    };
+
+    subtest "$way: what is not a whole number leaves the reservation, and is logged" => sub {
+        for my $tokens ('abc', '1.5', '-1', '1,2', '1000000000000001') {
+            my $key = "bad$tokens" =~ s/\W/_/gr;
+            $nginx->try("/$way/?k=$key&reserve=4&tokens=$tokens");
+            wait_until { $nginx->error_log =~ /settle of zone "$way" is "\Q$tokens\E", must be a whole number from 0 to 1000000000000000, or empty; what was reserved stands/ } 10, "a line about $tokens";
+            is used($way, $key), 4;
+        }
+    };
+
+    subtest "$way: bytes, of answers of this nginx" => sub {
+        $nginx->try("/bytes/$way/?k=bytes&reserve=1");
+        comes_to(10, $way, 'bytes');
+        request($nginx->port, "HEAD /bytes/$way/?k=head&reserve=3 HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+        comes_to(0, $way, 'head', 'HEAD');
+    };
+
+    subtest "$way: whatever becomes of the answer, it is settled once" => sub {
+        is_deeply [$nginx->try("/dead/$way/?k=dead&reserve=5&tokens=1")], [502];
+        sleep 0.1;
+        is used($way, 'dead'), 5, 'a dead upstream says nothing: it stands';
+
+        is_deeply [$nginx->try("/error/$way/?k=error&reserve=5&tokens=2&status=500")], [200];
+        sleep 0.2;
+        is used($way, 'error'), 2, 'an error page, which has the same limit: with what its request has cost';
+
+        is_deeply [$nginx->try("/accel/$way/?k=accel&reserve=5&accel=/accelerated/$way?k=accel")], [200];
+        comes_to(9, $way, 'accel', 'X-Accel-Redirect: what is known at the end');
+
+        $nginx->try("/cached/$way/?k=cached&reserve=5&tokens=3") for 1 .. 3;
+        comes_to(9, $way, 'cached', 'cached answers have cost what they say');
+
+        my ($status) = request($nginx->port, "GET /etag/$way/?k=304&reserve=5&tokens=2 HTTP/1.1\r\nHost: test\r\n"
+            . "If-None-Match: \"same\"\r\nConnection: close\r\n\r\n");
+        is $status, 304;
+        comes_to(2, $way, '304');
+
+        request($nginx->port, "HEAD /$way/?k=head2&reserve=5&tokens=2 HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+        comes_to(2, $way, 'head2', 'HEAD');
+    };
+
+    subtest "$way: if=, count_status= and dry runs work as elsewhere" => sub {
+        $nginx->try("/if/$way/?k=if&reserve=5&tokens=9&if=0");
+        is_deeply [$nginx->try("/if/$way/?k=if&reserve=5&tokens=9&if=1", 'X-RateLimit-Remaining')], [200, 95];
+        comes_to(9, $way, 'if');
+
+        $nginx->try("/status/$way/?k=status&reserve=5&tokens=9&status=500");
+        comes_to(0, $way, 'status', 'a status that does not count');
+        $nginx->try("/status/$way/?k=status&reserve=5&tokens=9");
+        comes_to(9, $way, 'status');
+
+        $nginx->try("/denied/$way/?k=dry&reserve=5&tokens=500");
+        comes_to(500, $way, 'dry');
+        is_deeply [$nginx->try("/denied/$way/?k=dry&reserve=5&tokens=500", 'X-Status')], [200, 'REJECTED_DRY_RUN'];
+        sleep 0.1;
+        is used($way, 'dry'), 500, 'what a dry run would refuse settles nothing';
+    };
+
+    subtest "$way: a client that leaves in the middle of the answer" => sub {
+        for my $reset (0, 1) {
+            my $key = "leaves$reset";
+            my $c = begin_request($nginx->port, "GET /held/$way/?k=$key&reserve=50 HTTP/1.1\r\nHost: test\r\n\r\n");
+            my $request = arrived();
+            is used($way, $key), 50, 'reserved while it runs';
+            print $request "HTTP/1.0 200 OK\r\nX-Tokens: 8\r\n\r\nbegun";
+            $request->flush;
+            like scalar(<$c>), qr/200/, 'the answer has begun';
+            is used($way, $key), 50, 'reserved while the answer passes';
+            setsockopt $c, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0 if $reset;
+            close $c;
+            comes_to(8, $way, $key, 'settled with what is known');
+            close $request;
+        }
+        still_fine();
+    };
+
+    # Five streams of 20 tokens fit into 100.
+    subtest "$way: 50 streams at once" => sub {
+        for my $case ([20, 5, 100], [1, 50, 1000]) {
+            my ($estimate, $pass, $used) = @$case;
+            my $key = "streams$estimate";
+            my @clients = map {
+                begin_request($nginx->port, "GET /held/$way/?k=$key&reserve=$estimate HTTP/1.0\r\nHost: test\r\n\r\n")
+            } 1 .. 50;
+            my @streams = map { arrived() } 1 .. $pass;
+
+            is used($way, $key), $pass * $estimate, "$pass are under way";
+            # tokens one by one, of all streams
+            print $_ "HTTP/1.0 200 OK\r\nX-Tokens: 20\r\n\r\n" for @streams;
+            for my $n (1 .. 20) {
+                print $_ "token$n " and $_->flush for @streams;
+            }
+            close $_ for splice @streams;
+
+            my %statuses;
+            $statuses{ (join '', <$_>) =~ m{^HTTP/1\.1 (\d+)} ? $1 : 0 }++ for @clients;
+            is_deeply \%statuses, { 200 => $pass, $pass < 50 ? (429 => 50 - $pass) : () },
+                "exactly $pass pass with an estimate of $estimate";
+            ok !IO::Select->new($app)->can_read(0), 'no other came to the application';
+            comes_to($used, $way, $key, 'the overshoot is what was underestimated');
+            is_deeply [$nginx->try("/$way/?k=$key&reserve=1&tokens=1", 'X-Status')], [429, 'REJECTED'],
+                'the next is refused';
+        }
+    };
+}
+
+subtest 'a client that leaves during the check has cost nothing' => sub {
+    for my $way (grep { /redis/ } @ways) {
+        my $calls = $redis->calls('evalsha');
+        $redis->pause;
+        my @clients = map {
+            begin_request($nginx->port, "GET /$way/?k=early&reserve=9&tokens=9 HTTP/1.1\r\nHost: test\r\n\r\n") } 1 .. 3;
+        sleep 0.3;
+        close $_ for splice @clients;
+        sleep 0.3;
+        $redis->resume;
+        wait_until { $redis->calls('evalsha') >= $calls + 6 } 10, 'three checks, taken back';
+        comes_to(0, $way, 'early');
+    }
+    still_fine();
+};
+
+subtest 'several limits are settled in one call, those without settle= are not' => sub {
+    my $calls = sub { $redis->calls('evalsha') };
+    my $before = $calls->();
+    my $seen = sub { my $n = $calls->() - $before; $before += $n; return $n };
+
+    $nginx->try('/two/?k=a&reserve=20&tokens=5');
+    wait_until { $calls->() >= $before + 2 } 10;
+    sleep 0.1;
+    is $seen->(), 2, 'a check, and one call to settle';
+    is used($_, 'a'), 5, $_ for qw(tokens tokens_packed tokens_day);
+    is used('requests', 'a'), 1, 'requests';
+
+    $nginx->try('/two/?k=a&reserve=20&tokens=95');
+    comes_to(100, $_, 'a') for qw(tokens tokens_packed tokens_day);
+    is $seen->(), 2, 'also to enter more';
+
+    $nginx->try('/two/?k=b&reserve=20&tokens=20');
+    sleep 0.2;
+    is $seen->(), 1, 'nothing has to be told if it was estimated well';
+
+    is_deeply [$nginx->try('/two/?k=a&reserve=1&tokens=1')], [429], 'one of them refuses';
+    is used('requests', 'a'), 2, 'so none is charged';
+};
+
+subtest 'a reload while a stream is under way' => sub {
+    my ($old) = $nginx->workers;
+    my $c = begin_request($nginx->port, "GET /held/redis_log/?k=reload&reserve=50 HTTP/1.0\r\nHost: test\r\n\r\n");
+    my $request = arrived();
+    $nginx->reload;
+    wait_until { my @w = $nginx->workers; grep { $_ != $old } @w } 10, 'a new worker';
+    print $request "HTTP/1.0 200 OK\r\nX-Tokens: 3\r\n\r\n";
+    close $request;
+    like scalar(<$c>), qr/200/;
+    comes_to(3, 'redis_log', 'reload', 'the old worker settles it');
+    wait_until { my @w = $nginx->workers; !grep { $_ == $old } @w } 20, 'the old worker to leave';
+    ($worker) = $nginx->workers;
+    still_fine();
+};
+
+subtest 'a worker that is killed leaves the reservation' => sub {
+    my $c = begin_request($nginx->port, "GET /held/$_/?k=killed&reserve=50 HTTP/1.0\r\nHost: test\r\n\r\n") for qw(redis_log);
+    my $request = arrived();
+    kill 'KILL', $nginx->workers;
+    wait_until { my @w = $nginx->workers; @w == 1 && $w[0] != $worker } 10, 'another worker';
+    close $request;
+    comes_to(50, 'redis_log', 'killed', 'strict, not lax');
+    ($worker) = $nginx->workers;
+};
+
+# ---- Redis is away when the request ends
+
+subtest 'what cannot be delivered waits until Redis is back' => sub {
+    my $restless = start_redis(args => ['--appendonly', 'yes', '--appendfsync', 'always']);
+    my $waiting = start_nginx(join('', map { "location /$_/ { " . limit("redis_$_", $plain) . " proxy_pass $held/; }" } qw(log packed buckets))
+        . 'location /look { sliding_limit_metrics; sliding_limit off; } add_header X-Status $sliding_limit_status always;',
+        http => 'sliding_limit_redis redis://127.0.0.1:' . $restless->port . ' timeout=10s connect_timeout=5s;');
+    wait_until { used('redis_log', 'nobody', $waiting) eq '0' } 10, 'a connection';
+
+    my %streams;
+    for my $algorithm (qw(log packed buckets)) {
+        for my $tokens (2, 30) {
+            my $c = begin_request($waiting->port, "GET /$algorithm/?k=$tokens&reserve=9 HTTP/1.0\r\nHost: test\r\n\r\n");
+            $streams{"$algorithm $tokens"} = [$c, arrived()];
+        }
+    }
+
+    $restless->stop;
+    for (values %streams) {
+        my ($c, $request) = @$_;
+        my ($tokens) = map { /(\d+)$/ } grep { $streams{$_}[0] == $c } keys %streams;
+        print $request "HTTP/1.0 200 OK\r\nX-Tokens: $tokens\r\n\r\n";
+        close $request;
+        like join('', <$c>), qr/200/;
+    }
+    $restless->start;
+
+    for my $algorithm (qw(log packed buckets)) {
+        for my $tokens (2, 30) {
+            eval { wait_until { used("redis_$algorithm", $tokens, $waiting) eq $tokens } 20 };
+            is used("redis_$algorithm", $tokens, $waiting), $tokens, "$algorithm comes to $tokens";
+        }
+    }
+    is $waiting->bad_lines, '';
+};
+
+subtest 'who passes without an answer has reserved nothing, and settles nothing' => sub {
+    my $down = start_nginx(<<"END", http => 'sliding_limit_redis redis://127.0.0.1:1 timeout=300ms;');
+        add_header X-Status \$sliding_limit_status always;
+        location /pass/ { ${\ limit('redis_log', $plain)} proxy_pass $upstream/; }
+        location /local/ { sliding_limit_on_error local; ${\ limit('redis_packed', $plain)} proxy_pass $upstream/; }
+        location /look { sliding_limit_metrics; sliding_limit off; }
+END
+    is_deeply [$down->try('/pass/?k=a&reserve=5&tokens=9', 'X-Status')], [200, 'FAILED_OPEN'];
+
+    is_deeply [$down->try('/local/?k=a&reserve=5&tokens=97', 'X-Status')], [200, 'PASSED'], 'counted in this nginx';
+    is_deeply [$down->try('/local/?k=a&reserve=5&tokens=9', 'X-Status')], [429, 'REJECTED'], 'and settled there';
+    is_deeply [$down->try('/local/?k=a&reserve=3&tokens=1', 'X-Status')], [200, 'PASSED'], 'exactly';
+    is_deeply [$down->try('/local/?k=a&reserve=2&tokens=2', 'X-Status')], [200, 'PASSED'];
+    is_deeply [$down->try('/local/?k=a&reserve=1&tokens=2', 'X-Status')], [429, 'REJECTED'];
+    is $down->bad_lines, '';
+};
+
+still_fine();
+done_testing();
