@@ -33,6 +33,7 @@ const NBSP = '\u00a0';
 const count = new Intl.NumberFormat('en').format;
 const compact = new Intl.NumberFormat('en', { notation: 'compact' }).format;
 const axisLabel = (number) => (number < 10000 ? count : compact)(number);
+const compactFrom10000 = (number) => (number < 10000 ? upTo1Digit : compact)(number);
 const upTo1Digit = new Intl.NumberFormat('en', { maximumFractionDigits: 1 }).format;
 const percent = (part, whole) => (whole > 0 ? `${upTo1Digit(100 * part / whole)}${NBSP}%` : '–');
 const several = (number, one, many) => `${count(number)} ${number === 1 ? one : many}`;
@@ -546,6 +547,83 @@ function showFoundUsed(zone) {
         foundBars.filter((bar, at) => found[at] > 0).map((bar) => bar.words.textContent).join(', ')}.`);
 }
 
+// ---- what requests cost in the end, where that is settled when they are answered
+
+const FEWEST_COST_BARS = 6;
+
+// In words; '' if nothing has been settled yet. Whose reservation stood has cost just that.
+function settledWords({ requests: { up, down, even, stood }, reserved, entered, given_back: givenBack, cost }) {
+    const all = up + down + even + stood;
+    const parts = [[down, 'less'], [up, 'more'], [even, 'just that'], [stood, 'an unknown amount, so the reservation stood']]
+        .filter(([number]) => number > 0)
+        .map(([number, words]) => `${shareWords(number, all)} cost ${words}`);
+
+    return all === 0 ? '' : `${count(reserved)} reserved, ${count(givenBack)} given back, ${count(entered)} entered later: `
+        + `${compactFrom10000(cost.sum / all)} each on average. Of ${several(all, 'request', 'requests')} ${parts.join(', ')}.`;
+}
+
+// How many requests there are in each bucket, not up to it, with what they cost.
+function costBars({ buckets, count: all }) {
+    const bars = [];
+    let least = 0;
+    let below = 0;
+
+    for (const [most, upToHere] of buckets) {
+        bars.push({
+            number: Math.max(0, upToHere - below),
+            label: `≤${NBSP}${compact(most)}`,
+            name: least === most ? count(most) : `${compact(least)} to ${compact(most)}`,
+        });
+        least = most + 1;
+        below = upToHere;
+    }
+    const above = `>${NBSP}${compact(least - 1)}`;
+    return [...bars, { number: Math.max(0, all - below), label: above, name: above }];
+}
+
+// From the first bar that has something to the last, but not too few of them.
+function costRange(bars) {
+    const filled = bars.map((bar, at) => (bar.number > 0 ? at : -1)).filter((at) => at >= 0);
+    const last = Math.max(FEWEST_COST_BARS - 1, ...filled);
+
+    return bars.slice(Math.min(last - FEWEST_COST_BARS + 1, ...filled), last + 1);
+}
+
+function showSettled({ settled }) {
+    const figure = byId('settled');
+    const svg = figure.querySelector('svg');
+
+    figure.hidden = !settled || settled.cost.count === 0;
+    if (figure.hidden) {
+        return;
+    }
+
+    const bars = costRange(costBars(settled.cost));
+    const most = Math.max(...bars.map((bar) => bar.number));
+    const words = (bar) => `${bar.name}: ${several(bar.number, 'request', 'requests')}`;
+
+    setText(byId('settled-words'), settledWords(settled));
+    while (svg.childElementCount < 2 * bars.length) {
+        add(add(svg, 'rect', { class: 'passed' }), 'title');
+        add(svg, 'text', { y: '100%', dy: 14 });
+    }
+    [...svg.children].slice(2 * bars.length).forEach((node) => node.remove());
+    bars.forEach((bar, at) => {
+        const [rect, text] = [svg.children[2 * at], svg.children[2 * at + 1]];
+        const height = bar.number > 0 ? Math.max(2, 100 * bar.number / most) : 0;
+        setAttribute(rect, 'x', `${(100 * at / bars.length).toFixed(2)}%`);
+        setAttribute(rect, 'width', `${(100 / bars.length - 1).toFixed(2)}%`);
+        setAttribute(rect, 'y', `${(100 - height).toFixed(1)}%`);
+        setAttribute(rect, 'height', `${height.toFixed(1)}%`);
+        setText(rect.firstChild, words(bar));
+        setAttribute(text, 'x', `${(100 * at / bars.length).toFixed(2)}%`);
+        // the narrowest page has no room for more
+        setText(text, at % Math.ceil(bars.length / 7) === 0 ? bar.label : '');
+    });
+    setAttribute(svg, 'aria-label', `Requests by what they cost in the end: ${
+        bars.filter((bar) => bar.number > 0).map(words).join(', ')}.`);
+}
+
 // ---- the zone's numbers
 
 const TILES = [
@@ -583,6 +661,7 @@ function showZone(zone) {
     TILES.forEach((tile) => setText(tile.value, tile.of(minute)));
     drawCharts();
     showFoundUsed(zone);
+    showSettled(zone);
     showTop('top-refused', zone.top_rejected, 'Refused', 'Nobody has been refused yet.');
     showTop('top-clients', zone.top_clients, 'Requests', 'Nobody has come yet.');
 }

@@ -588,17 +588,17 @@ sub size_of_memory { my ($zones) = @_; return sub { my ($size, @more) = @_; (joi
 
 {
     # no more than the least that it asks for
-    my ($config, @http) = size_of_memory([1, 2])->('645k', $METRICS);
+    my ($config, @http) = size_of_memory([1, 2])->('646k', $METRICS);
     my $nginx = start_nginx($config, @http);
     $nginx->try('/1?k=1');
     is nonzero(zone($nginx, 'z1')->{requests}), 'passed=1', 'in the least memory that will do';
 
     # none at the start: a reload cannot make any
     $nginx->stop;
-    $nginx = start_nginx(size_of_memory([1 .. 4])->('645k'));
-    $nginx->configure(size_of_memory([1])->('645k', $METRICS));
+    $nginx = start_nginx(size_of_memory([1 .. 4])->('646k'));
+    $nginx->configure(size_of_memory([1])->('646k', $METRICS));
     kill 'HUP', $nginx->{pid};
-    wait_until { $nginx->error_log =~ /\[emerg\].*sliding_limit_metrics has no room in the memory that is in use; restart nginx, or change sliding_limit_memory from 645k to more/ }
+    wait_until { $nginx->error_log =~ /\[emerg\].*sliding_limit_metrics has no room in the memory that is in use; restart nginx, or change sliding_limit_memory from 646k to more/ }
         10, 'the reload to be refused';
     is +($nginx->try('/4?k=1'))[0], 200, 'and all goes on as it was';
     is $nginx->bad_lines =~ s/^.*has no room.*\n?//mgr, '', 'nothing else bad in the log';

@@ -228,6 +228,73 @@ subtest 'how much of max requests find used, as bars' => sub {
     }
 };
 
+# What the JSON of a zone says of settled requests; `costs`: how many in each bucket.
+sub settled {
+    my ($requests, $units, $costs) = @_;
+    my ($below, %settled) = (0);
+
+    @{ $settled{requests} }{qw(up down even stood)} = @$requests;
+    @settled{qw(reserved entered given_back)} = @$units;
+    my @buckets = map { [$_ ? 10 ** ($_ - 1) : 0, $below += $costs->[$_] // 0] } 0 .. 13;
+    $settled{cost} = { buckets => \@buckets, count => $below + ($costs->[14] // 0),
+        sum => $units->[0] + $units->[1] - $units->[2] };
+
+    return \%settled;
+}
+
+subtest 'what requests cost in the end, in words' => sub {
+    browser('open', url => "$url/limits");
+
+    my @cases = (
+        ['', settled([(0) x 4], [0, 0, 0], [])],
+        ['1,000 reserved, 400 given back, 0 entered later: 60 each on average. Of 10 requests all cost less.',
+            settled([0, 10, 0, 0], [1000, 0, 400], [0, 0, 0, 10])],
+        ['1 reserved, 0 given back, 0 entered later: 1 each on average. Of 1 request all cost just that.',
+            settled([0, 0, 1, 0], [1, 0, 0], [0, 1])],
+        ['4,000 reserved, 500 given back, 25,000 entered later: 712.5 each on average. '
+            . 'Of 40 requests 25 % cost less, 50 % cost more, 12.5 % cost just that, '
+            . '12.5 % cost an unknown amount, so the reservation stood.',
+            settled([20, 10, 5, 5], [4000, 25000, 500], [0, 0, 0, 20, 20])],
+        ['1,000,000,000,000,000 reserved, 0 given back, 0 entered later: 500T each on average. '
+            . 'Of 2 requests all cost just that.', settled([0, 0, 2, 0], [1e15, 0, 0], [(0) x 14, 2])],
+    );
+    my $said = browser('settledWords', settled => [map { $_->[1] } @cases]);
+    is $said->[$_] =~ tr/\x{a0}/ /r, $cases[$_][0], $cases[$_][0] || 'nothing to say' for 0 .. $#cases;
+};
+
+subtest 'what requests cost in the end, as bars' => sub {
+    for my $width (1280, 360) {
+        is browser('open', url => "$url/limits#zone=hostile", width => $width)->{settled}, undef,
+            'nothing where nothing is settled';
+        browser('pretend', zone => { settled => settled([20, 10, 5, 5], [4000, 25000, 500], [0, 0, 1, 0, 20, 10]) });
+        my $page = page_when { $_->{settled} } "$width pixels wide";
+        my $shown = $page->{settled};
+
+        is_deeply [map { tr/\x{a0}/ /r } @{ $shown->{labels} }], ['≤ 0', '≤ 1', '≤ 10', '≤ 100', '≤ 1K', '≤ 10K'],
+            'no more bars than needed, but some';
+        is_deeply $shown->{titles}, ['0: 0 requests', '1: 0 requests', '2 to 10: 1 request', '11 to 100: 0 requests',
+            '101 to 1K: 20 requests', '1K to 10K: 10 requests'], 'what they say to a mouse';
+        cmp_ok abs($shown->{bars}[4] - 2 * $shown->{bars}[5]), '<=', 1, 'half as many, half as high';
+        cmp_ok $shown->{bars}[2], '>=', 1, 'a single one can be seen';
+        is $shown->{bars}[3], 0, 'and where there is none, there is no bar';
+        is $page->{chartLabels}[3], 'Requests by what they cost in the end: 2 to 10: 1 request, '
+            . '101 to 1K: 20 requests, 1K to 10K: 10 requests.', 'and all of them to who does not see them';
+        has_no_overflow($page);
+        is_deeply browser('faint'), [], 'all text has enough contrast';
+
+        # everywhere, and then less again
+        browser('pretend', zone => { settled => settled([15, 0, 0, 0], [0, 1e13, 0], [(1) x 15]) });
+        $page = page_when { @{ $_->{settled}{bars} } == 15 } 'all there are';
+        is $page->{settled}{titles}[14] =~ tr/\x{a0}/ /r, '> 1T: 1 request';
+        has_no_overflow($page);
+        browser('pretend', zone => { settled => settled([1, 0, 0, 0], [0, 1e13, 0], [(0) x 14, 1]) });
+        $page = page_when { @{ $_->{settled}{bars} } == 6 } 'as few again';
+        is_deeply [map { tr/\x{a0}/ /r } @{ $page->{settled}{labels} }],
+            ['≤ 100M', '≤ 1B', '≤ 10B', '≤ 100B', '≤ 1T', '> 1T'];
+        is_quiet("$url/limits");
+    }
+};
+
 subtest 'the last full minute, and the peak' => sub {
     my $now = 1_700_000_030;        # half a minute
     my $minute = $now - $now % 60;

@@ -1,6 +1,7 @@
 #include "monitor/sl_metrics_json.h"
 
 #include "base/sl_version.h"
+#include "monitor/pure/sl_settlements_text.h"
 #include "monitor/sl_json_pieces.h"
 #include "monitor/sl_metrics_walk.h"
 
@@ -123,8 +124,14 @@ void write_zone(const Zone &zone, ZoneMetrics &metrics, KeysShown keys,
     write_counters(kZoneChangeNames, metrics.changes, text);
     text << ",\"near_limit\":" << metrics.near_limit.load()
          << ",\"deny_cache_hits\":" << metrics.deny_cache_hits.load()
-         << ",\"local_decisions\":" << metrics.local_decisions.load()
-         << ",\"minutes\":";
+         << ",\"local_decisions\":" << metrics.local_decisions.load();
+
+    if (shows_settlements(zone, metrics)) {
+        text << ",\"settled\":";
+        write_settlements_json(metrics.settlements, text);
+    }
+
+    text << ",\"minutes\":";
     write_history(metrics.minutes, metrics, text);
     text << ",\"hours\":";
     write_history(metrics.hours, metrics, text);

@@ -19,6 +19,14 @@ void for_each_zone(const MainConf &mcf, Function function)
     }
 }
 
+/* Of zones whose limits settle nothing, and never did, nobody wants to know how
+ * much that was. */
+inline bool shows_settlements(const Zone &zone,
+                              const ZoneMetrics &metrics) noexcept
+{
+    return zone.settles || metrics.settlements.are_any();
+}
+
 /*
  * Calls function(std::string_view name, const Store &) for each store that is
  * counted, that of the memory last.

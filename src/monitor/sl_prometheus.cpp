@@ -1,60 +1,17 @@
 #include "monitor/sl_prometheus.h"
 
 #include "base/sl_version.h"
+#include "monitor/pure/sl_prometheus_family.h"
+#include "monitor/pure/sl_settlements_text.h"
 #include "monitor/sl_metrics_walk.h"
 
 namespace sl {
 
 namespace {
 
-/*
- * One family: its help and type, and then its samples. Names of zones and
- * stores need no escaping: the configuration allows nothing else than letters,
- * digits and a few signs.
- */
-class Family {
-  public:
-    Family(Output &text, std::string_view name, std::string_view type,
-           std::string_view help) noexcept
-        : text_(text), name_(name)
-    {
-        text << "# HELP nginx_sliding_limit_" << name << " " << help
-             << "\n# TYPE nginx_sliding_limit_" << name << " " << type << "\n";
-    }
-
-    template <typename Value>
-    void sample(std::string_view labels, Value value) noexcept
-    {
-        text_ << "nginx_sliding_limit_" << name_ << labels << " " << value
-              << "\n";
-    }
-
-    template <typename Value>
-    void sample(std::string_view label, std::string_view of,
-                Value value) noexcept
-    {
-        text_ << "nginx_sliding_limit_" << name_ << "{" << label << "=\"" << of
-              << "\"} " << value << "\n";
-    }
-
-    template <typename Value>
-    void sample(std::string_view label, std::string_view of,
-                std::string_view second_label, std::string_view of_second,
-                Value value) noexcept
-    {
-        text_ << "nginx_sliding_limit_" << name_ << "{" << label << "=\"" << of
-              << "\"," << second_label << "=\"" << of_second << "\"} " << value
-              << "\n";
-    }
-
-  private:
-    Output &text_;
-    std::string_view name_;
-};
-
 /* Writes a sample per zone: value(const Zone &, const ZoneMetrics &). */
 template <typename Function>
-void write_for_zones(const MainConf &mcf, Family family, Function value)
+void write_for_zones(const MainConf &mcf, Family<Output> family, Function value)
 {
     for_each_zone(mcf, [&](const Zone &zone, const ZoneMetrics &metrics) {
         family.sample("zone", view(zone.name), value(zone, metrics));
@@ -63,7 +20,8 @@ void write_for_zones(const MainConf &mcf, Family family, Function value)
 
 /* Writes a sample per store: value(const Store &). */
 template <typename Function>
-void write_for_stores(const MainConf &mcf, Family family, Function value)
+void write_for_stores(const MainConf &mcf, Family<Output> family,
+                      Function value)
 {
     for_each_store(mcf, [&](std::string_view name, const Store &store) {
         family.sample("store", name, value(store));
@@ -175,6 +133,24 @@ void write_zone_clients(const MainConf &mcf, Output &text)
 
                             return uint64_t{clients.*each.number};
                         });
+    }
+}
+
+void write_zone_settlements(const MainConf &mcf, Output &text)
+{
+    bool are_any = false;
+    auto for_each = [&mcf](auto function) {
+        for_each_zone(mcf, [&](const Zone &zone, const ZoneMetrics &metrics) {
+            if (shows_settlements(zone, metrics)) {
+                function(view(zone.name), metrics.settlements);
+            }
+        });
+    };
+
+    for_each([&](std::string_view, const Settlements &) { are_any = true; });
+
+    if (are_any) {
+        write_settlements_prometheus(text, for_each);
     }
 }
 
@@ -309,6 +285,7 @@ void write_prometheus(const MainConf &mcf, Output &text) noexcept
     write_zone_max(mcf, text);
     write_zone_counters(mcf, text);
     write_zone_clients(mcf, text);
+    write_zone_settlements(mcf, text);
 
     write_store_durations(mcf, text);
     write_store_errors(mcf, text);

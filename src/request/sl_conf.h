@@ -67,6 +67,9 @@ struct Zone {
     /* Somewhere the zone stands beside another one. */
     bool has_company;
 
+    /* Some of its limits have settle=, so metrics show what came of that. */
+    bool settles;
+
     size_t index; /* in MainConf::zones */
 };
 

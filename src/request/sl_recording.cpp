@@ -117,4 +117,13 @@ void Recorder::record(ngx_http_request_t *r, const Zone &zone,
     }
 }
 
+void Recorder::record(const Zone &zone, const Settlement &settlement) noexcept
+{
+    ZoneMetrics *place = zones_[zone.index];
+
+    if (place != nullptr) {
+        place->record(settlement);
+    }
+}
+
 }  // namespace sl

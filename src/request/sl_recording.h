@@ -30,6 +30,9 @@ class Recorder {
     void record(ngx_http_request_t *r, const Zone &zone,
                 const ZoneEvent &event) noexcept;
 
+    /* What a request has cost in a zone after all. */
+    void record(const Zone &zone, const Settlement &settlement) noexcept;
+
     /* How many checks of this worker wait for an answer. */
     std::atomic<int64_t> &checks_in_flight() noexcept
     {

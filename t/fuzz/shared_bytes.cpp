@@ -77,6 +77,7 @@ void read_zone(sl::ZoneMetrics &zone, int64_t now_ms, int64_t window_ms)
     zone.minutes.clients_at(now_s);
     zone.hours.clients_at(now_s - 3600);
     zone.read_top(now_ms, window_ms, &clients, &rejected);
+    zone.settlements.are_any();
 
     for (const sl::ZoneMetrics::Top *top : {&clients, &rejected}) {
         check(top->count <= sl::ZoneMetrics::kTopShown);
@@ -114,6 +115,8 @@ void fuzz_zone(Input *input)
                     &persistent);
         check(persistent.windows == 0
               || persistent.masked_size <= sizeof(persistent.masked));
+        zone.record({input->number<int64_t>(), static_cast<int64_t>(kind),
+                     kind % 2 == 0});
         now_ms += input->number<uint32_t>();
     }
 

@@ -45,6 +45,12 @@ function readPage() {
             bars: [...document.querySelectorAll('#found-used rect')].map((bar) => Math.round(bar.getBoundingClientRect().height)),
             titles: [...document.querySelectorAll('#found-used rect title')].map((title) => title.textContent),
         } : null,
+        settled: isVisible(document.getElementById('settled')) ? {
+            words: textOf('#settled-words'),
+            bars: [...document.querySelectorAll('#settled rect')].map((bar) => Math.round(bar.getBoundingClientRect().height)),
+            titles: [...document.querySelectorAll('#settled rect title')].map((title) => title.textContent),
+            labels: [...document.querySelectorAll('#settled text')].map((label) => label.textContent),
+        } : null,
         tooltip: tooltip.hidden ? null : [...tooltip.children].filter(isVisible).map((line) => line.innerText.trim()),
         readout: textOf('#readout'),
         focus: document.activeElement.textContent,
@@ -69,6 +75,8 @@ const does = {
 
     // What the page would say of each of these zones.
     foundUsedWords: ({ zones }) => page.evaluate((list) => list.map((zone) => window.foundUsedWords(zone)), zones),
+
+    settledWords: ({ settled }) => page.evaluate((list) => list.map((each) => window.settledWords(each)), settled),
 
     faint: () => page.evaluate(faintTexts),
 

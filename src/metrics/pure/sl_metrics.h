@@ -23,6 +23,7 @@
 #include "base/pure/sl_siphash.h"
 #include "metrics/pure/sl_found_used.h"
 #include "metrics/pure/sl_history.h"
+#include "metrics/pure/sl_settlements.h"
 #include "metrics/pure/sl_top_list.h"
 #include "store/pure/sl_store_metrics.h"
 #include "store/pure/sl_zone_name.h"
@@ -106,6 +107,12 @@ class ZoneMetrics {
     void record(const ZoneEvent &event, uint64_t hash, int64_t now_ms,
                 int64_t window_ms, Persistent *persistent) noexcept;
 
+    /* Counts what a request has cost after all. */
+    void record(const Settlement &settlement) noexcept
+    {
+        settlements.add(settlement);
+    }
+
     Tally tally() const noexcept;
 
     Counter results[kZoneResults];
@@ -117,6 +124,8 @@ class ZoneMetrics {
 
     MinuteHistory minutes;
     HourHistory hours;
+
+    Settlements settlements;
 
     void read_top(int64_t now_ms, int64_t window_ms, Top *clients,
                   Top *rejected) noexcept;

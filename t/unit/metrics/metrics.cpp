@@ -116,6 +116,21 @@ void what_requests_find_used_is_counted_one_by_one(void **)
     assert_int_equal(zone.near_limit.load(), 0);
 }
 
+void what_requests_cost_after_all_is_counted_beside_the_rest(void **)
+{
+    Shared shared(2, 1);
+    ZoneMetrics &zone = *shared.metrics->zone("a");
+
+    zone.record({100, 30, true});
+    zone.record({100, 100, false});
+
+    assert_int_equal(zone.settlements.reserved.load(), 200);
+    assert_int_equal(zone.settlements.given_back.load(), 70);
+    assert_int_equal(zone.settlements.sum(), 130);
+    assert_true(zone.tally().is_empty());
+    assert_false(shared.metrics->zone("b")->settlements.are_any());
+}
+
 void exempt_requests_are_nobodys(void **)
 {
     Shared shared(1, 1);
@@ -411,6 +426,8 @@ int main()
         cmocka_unit_test(a_zone_takes_what_the_documentation_says),
         cmocka_unit_test(every_result_has_its_counter),
         cmocka_unit_test(what_requests_find_used_is_counted_one_by_one),
+        cmocka_unit_test(
+            what_requests_cost_after_all_is_counted_beside_the_rest),
         cmocka_unit_test(exempt_requests_are_nobodys),
         cmocka_unit_test(only_who_is_refused_is_in_that_list),
         cmocka_unit_test(who_is_banned_is_in_that_list_too),
