@@ -24,17 +24,16 @@ const char *skip_white_space(const char *at, const char *end)
     return at;
 }
 
-bool is_digit(char ch)
+bool is_letter(char ch)
 {
-    return ch >= '0' && ch <= '9';
+    return static_cast<unsigned char>((ch | 0x20) - 'a') < 26;
 }
 
 /* Of a number, too. */
 bool is_part_of_word(char ch)
 {
-    auto letter = static_cast<unsigned char>((ch | 0x20) - 'a');
-
-    return letter < 26 || is_digit(ch) || ch == '-' || ch == '+' || ch == '.';
+    return is_letter(ch) || (ch >= '0' && ch <= '9') || ch == '-' || ch == '+'
+           || ch == '.';
 }
 
 bool ends_number(char ch)
@@ -301,7 +300,7 @@ inline const char *JsonUsage::begin_scalar(const char *at,
         return fail(at);
     }
 
-    if (leading_ != 0 && (*at == '-' || is_digit(*at))) {
+    if (leading_ != 0 && !is_letter(*at)) {
         number_ = UsageNumber();
         state_ = State::kInNumber;
         return read_in_number(at, end);
