@@ -13,7 +13,7 @@ my ($dir) = map { s{/unit/?$}{/model}r } $ENV{SLIDING_LIMIT_UNIT_DIR} || 'build/
 
 plan skip_all => "there is nothing in $dir, \"make test\" builds it" unless -x "$dir/usage_judge";
 
-my $bodies = 100_000;
+my $bodies = 70_000;
 my $seed = $ENV{SLIDING_LIMIT_USAGE_SEED} // 1;
 
 open my $out, '-|', 'node', 't/js/usage.mjs', "$dir/usage_judge", $bodies, $seed or die "node: $!";
@@ -23,6 +23,7 @@ close $out;
 is($?, 0, 'it ends well');
 
 # or the bodies would not be worth a look
+cmp_ok($result->{documents}, '>', 100_000, 'a hundred thousand documents are compared');
 cmp_ok($result->{found}, '>', $bodies / 10, 'many bodies tell of a usage');
 cmp_ok($result->{none}, '>', $bodies / 10, 'many do not');
 cmp_ok($result->{spoilt}, '>', $bodies / 10, 'and many are cut off or no JSON');

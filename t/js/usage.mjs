@@ -5,8 +5,8 @@
 // 0, 1, 2 … in the place of its numbers: parsed, that says which of them it is, and what it is
 // rounded up to is reckoned with whole numbers of any size.
 //
-// Out, as JSON: how many bodies had a usage, how many had none, how many were spoilt so that there
-// is nothing to compare, and those about which the two do not agree.
+// Out, as JSON: how many documents were compared, how many bodies had a usage, how many had none, how
+// many were spoilt so that there is nothing to compare, and some about which the two do not agree.
 
 import { execFileSync } from 'node:child_process';
 
@@ -36,8 +36,8 @@ function makeNumber() {
         () => `${1 + below(9)}${'0'.repeat(below(300))}`]);
     const fraction = oneOf(['', '', '', '.0', '.5', '.25', '.000', () => `.${digits(20)}`,
         () => `.${'0'.repeat(below(300))}${below(10)}`]);
-    const exponent = oneOf(['', '', '', 'e1', 'E+2', 'e-1', 'e-3', 'e0', 'e-0', () => `e${oneOf(['', '-', '+'])}${below(320)}`,
-        () => `e${oneOf(['', '-'])}${digits(40)}`]);
+    const exponent = oneOf(['', '', '', 'e1', 'E+2', 'e-1', 'e-3', 'e0', 'e-0',
+        () => `e${oneOf(['', '-', '+'])}${below(320)}`, () => `e${oneOf(['', '-'])}${digits(40)}`]);
     const text = (part) => (typeof part === 'function' ? part() : part);
 
     return oneOf(['', '', '', '-']) + text(whole) + text(fraction) + text(exponent);
@@ -154,20 +154,25 @@ function makeEvents() {
     const documents = times(1 + below(4), () => makeDocument(() => oneOf([' ', '\n  ', '\n\n', '\t'])));
     const end = oneOf(['\n', '\r\n', '\r']);
     const line = () => oneOf(['', '', '', `: {"a":1}${end}`, `event: message${end}`, `id${end}`, `datas: 1${end}`]);
-    const events = documents.map(({ text }) => text.split('\n').map((data) =>
-        `${line()}data${data === '' && below(2) ? '' : `:${data.startsWith(' ') || below(2) ? ' ' : ''}${data}`}${end}`).join(''));
+    const value = (data) => (data === '' && below(2) ? ''
+        : `:${data.startsWith(' ') || below(2) ? ' ' : ''}${data}`);
+    const after = () => oneOf(['', '', end, `data: [DONE]${end}${end}`]);
+    const events = documents.map(({ text }) =>
+        text.split('\n').map((data) => `${line()}data${value(data)}${end}`).join('') + end + after());
 
-    return { documents, body: events.map((event) => event + end + oneOf(['', '', end, `data: [DONE]${end}${end}`])).join('') };
+    return { documents, body: events.join('') };
 }
 
 function spoil(bytes) {
     if (below(2)) return bytes.subarray(0, below(bytes.length));
 
     const spoilt = [...bytes];
-    for (let n = 1 + below(3); n > 0; n--)
-        spoilt.splice(below(spoilt.length + 1), below(2), oneOf([...Buffer.from('{}[]",:\\ \n\r-+.eE019u'), below(256)]));
+    const signs = [...Buffer.from('{}[]",:\\ \n\r-+.eE019u'), below(256)];
+    for (let n = 1 + below(3); n > 0; n--) spoilt.splice(below(spoilt.length + 1), below(2), oneOf(signs));
     return Buffer.from(spoilt);
 }
+
+const hex = (bytes) => Buffer.from(bytes).toString('hex');
 
 function makeCase() {
     const format = oneOf(['json', 'events']);
@@ -178,13 +183,14 @@ function makeCase() {
     const usages = documents.map((document) => usageOf(document, paths)).filter((usage) => usage !== null);
 
     return {
-        line: [format, 1 + below(oneOf([2, 20, 200])), Buffer.from(paths.map((path) => path.join('.')).join(' ')).toString('hex'),
-            (isSpoilt ? spoil(bytes) : bytes).toString('hex')].join(' '),
+        line: [format, 1 + below(oneOf([2, 20, 200])), hex(paths.map((path) => path.join('.')).join(' ')),
+            hex(isSpoilt ? spoil(bytes) : bytes)].join(' '),
+        documents: isSpoilt ? 0 : documents.length,
         expected: isSpoilt ? undefined : String(usages.at(-1) ?? -1),
     };
 }
 
-const result = { found: 0, none: 0, spoilt: 0, differences: [] };
+const result = { documents: 0, found: 0, none: 0, spoilt: 0, differences: [] };
 
 for (let left = Number(count); left > 0;) {
     const cases = times(Math.min(left, 10_000), makeCase);
@@ -197,7 +203,9 @@ for (let left = Number(count); left > 0;) {
     left -= cases.length;
     if (judged.length !== cases.length) result.differences.push(`${judged.length} answers`);
 
-    cases.forEach(({ line, expected }, i) => {
+    cases.forEach(({ line, documents, expected }, i) => {
+        result.documents += documents;
+
         if (expected === undefined) result.spoilt++;
         else if (expected === '-1') result.none++;
         else result.found++;

@@ -12,7 +12,9 @@ namespace {
 
 bool is_white_space(char ch)
 {
-    return ch == ' ' || ch == '\n' || ch == '\r' || ch == '\t';
+    /* mostly it is none, and this says so at once */
+    return static_cast<unsigned char>(ch) <= ' '
+           && (ch == ' ' || ch == '\n' || ch == '\r' || ch == '\t');
 }
 
 const char *skip_white_space(const char *at, const char *end)
@@ -415,13 +417,19 @@ inline const char *JsonUsage::skip_members(const char *at,
             return at;
         }
 
-        to = skip_simple_value(to + 2, end);
+        to = skip_simple_value(skip_white_space(to + 2, end), end);
 
-        if (end - to < 2 || *to != ',' || to[1] != '"') {
+        if (to == end || *to != ',') {
             return at;
         }
 
-        at = to + 1;
+        to = skip_white_space(to + 1, end);
+
+        if (to == end || *to != '"') {
+            return at;
+        }
+
+        at = to;
     }
 }
 
