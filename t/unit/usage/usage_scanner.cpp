@@ -347,6 +347,8 @@ void nothing_is_read_after_a_fault(void **)
     assert_json({"n"}, R"(}{"n":5})", kNoUsage);
     assert_json({"n"}, R"(,{"n":5})", kNoUsage);
     assert_json({"n"}, R"({"n":5}]{"n":6})", 5);
+    assert_json({"n"}, R"({"m":,"n":5})", kNoUsage);
+    assert_json({"n"}, R"({"m": ,"n":5})", kNoUsage);
     assert_json({"0"}, "[5}", 5);
     assert_json({"0"}, "[,5]", kNoUsage);
     assert_json({"1"}, "[5,]", kNoUsage);
