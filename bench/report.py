@@ -103,6 +103,27 @@ def print_table_taking_back(results):
                 [["", *(f"{median(rounds, name):,.0f}" for name in ("few", "many", "many_killed"))]])
 
 
+BODIES = {"long_string": "JSON with a long string", "small_members": "JSON with many small members that are skipped",
+          "members_beside": "JSON with many members beside the path", "events": "events of 194 bytes",
+          "spaced_events": "events with spaces in their JSON"}
+PIECES = ("4k", "16k")
+
+
+def print_usage_scan(results):
+    rounds = results["usage_scan"]
+
+    def cells(body):
+        for piece in PIECES:
+            values = [r[f"{body}_{piece}"] for r in rounds]
+            yield with_spread([v["scanned"] for v in values])
+            yield f"{statistics.median(v['copied'] / v['scanned'] for v in values):.0f}"
+
+    print_table("Looking for a usage in what passes, GB per second of one processor (median [quartiles] of the rounds), "
+                "and how many times as fast memcpy() copies it",
+                ["", *(cell for piece in PIECES for cell in (f"pieces of {piece[:-1]} KB", "memcpy()"))],
+                [[label, *cells(body)] for body, label in BODIES.items()])
+
+
 def print_most(title, counts):
     most = sorted(counts.items(), key=lambda item: -item[1])[:12]
     print_table(title, ["", ""], [[name[:60], f"{n:,.0f}"] for name, n in most])
@@ -294,6 +315,11 @@ def targets(results):
                  [r[name] / r["few"] for r in rounds], "≥", 0.8)
                 for name, when in (("many", ""), ("many_killed", " after a kill"))]
 
+    def of_usage_scan(rounds):
+        return [(f"GB per second in which a usage is looked for: {label}, pieces of {piece[:-1]} KB",
+                 [r[f"{body}_{piece}"]["scanned"] for r in rounds], "≥", 1)
+                for body, label in BODIES.items() for piece in PIECES]
+
     def of_redis_memory(measured):
         if "many_clients" not in measured:
             return []
@@ -302,7 +328,8 @@ def targets(results):
 
     by_step = {"variants": of_variants, "exactness": of_exactness, "latency": of_latency, "scripts": of_scripts,
                "algorithms": of_algorithms, "leaving": of_leaving, "slowest": of_slowest, "instructions": of_instructions,
-               "entries": of_entries, "redis_memory": of_redis_memory, "table_taking_back": of_taking_back}
+               "entries": of_entries, "redis_memory": of_redis_memory, "table_taking_back": of_taking_back,
+               "usage_scan": of_usage_scan}
     return [target for step, find in by_step.items() if step in results
             for target in find(results[step])]
 
@@ -342,7 +369,8 @@ def print_all(results):
               "limits": lambda r: print_growth(r, "limits", "limits per request"),
               "connections": lambda r: print_growth(r, "connections", "connections"),
               "redis_memory": print_redis_memory,
-              "table_memory": print_table_memory, "table_taking_back": print_table_taking_back}
+              "table_memory": print_table_memory, "table_taking_back": print_table_taking_back,
+              "usage_scan": print_usage_scan}
     for step, print_step in tables.items():
         if step in results:
             print_step(results)

@@ -265,6 +265,14 @@ def table_taking_back(bench):
     return json.loads(output_of(program))
 
 
+def usage_scan(bench):
+    """GB per second in which a usage is looked for, and that memcpy() copies, by what passes; in rounds."""
+    bench.note("looking for usage in what passes")
+    src = BENCH.parent / "src"
+    program = bench.program("usage_scan", f"-I{src}", *src.glob("usage/pure/*.cpp"), *src.glob("base/pure/*.cpp"))
+    return json.loads(output_of(program))
+
+
 STEPS = {
     "variants": compare_variants,
     "exactness": compare_exactness,
@@ -281,4 +289,5 @@ STEPS = {
     "redis_memory": memory_of_redis,
     "table_memory": table_memory,
     "table_taking_back": table_taking_back,
+    "usage_scan": usage_scan,
 }

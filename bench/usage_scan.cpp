@@ -88,6 +88,19 @@ std::string events()
         std::string(R"(data: {"choices":[],)").append(kUsage).append("\n\n"));
 }
 
+/* As Python's json.dumps() writes them. */
+std::string spaced_events()
+{
+    return repeated(
+        "",
+        R"(data: {"id": "chatcmpl-9Xu2Zb1", "object": )"
+        R"("chat.completion.chunk", "created": 1717171717, "model": )"
+        R"("gpt-4o-mini", "choices": [{"index": 0, "delta": {"content": )"
+        R"(" fox"}, "finish_reason": null}], "usage": null})"
+        "\n\n",
+        std::string(R"(data: {"choices": [], )").append(kUsage).append("\n\n"));
+}
+
 double cpu_seconds()
 {
     timespec now;
@@ -157,6 +170,7 @@ int main()
         {"small_members", Format::kJson, small_members()},
         {"members_beside", Format::kJson, members_beside()},
         {"events", Format::kEventStream, events()},
+        {"spaced_events", Format::kEventStream, spaced_events()},
     };
     sl::UsagePaths paths;
 

@@ -247,7 +247,7 @@ class Documents {
         } else if (ch == '"') {
             forget();
             (void)string();
-        } else if (is_in(ch, "-0123456789")
+        } else if (is_in(ch, "+-.0123456789")
                    && some_path([](const Names &) { return true; }))
         {
             number();

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -47,13 +48,16 @@ inline uint64_t parity_up_to(uint64_t bits) noexcept
 
 namespace portable {
 
+/* The first of them as the lowest, as the machine has it or not. */
 inline uint64_t eight_bytes(const char *bytes) noexcept
 {
-    uint64_t number = 0;
+    uint64_t number;
 
-    for (unsigned i = 0; i < 8; i++) {
-        number |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
-    }
+    memcpy(&number, bytes, sizeof(number));
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    number = __builtin_bswap64(number);
+#endif
 
     return number;
 }

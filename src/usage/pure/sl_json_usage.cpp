@@ -12,7 +12,9 @@ namespace {
 
 bool is_white_space(char ch)
 {
-    return ch == ' ' || ch == '\n' || ch == '\r' || ch == '\t';
+    /* mostly it is none, and this says so at once */
+    return static_cast<unsigned char>(ch) <= ' '
+           && (ch == ' ' || ch == '\n' || ch == '\r' || ch == '\t');
 }
 
 const char *skip_white_space(const char *at, const char *end)
@@ -24,17 +26,16 @@ const char *skip_white_space(const char *at, const char *end)
     return at;
 }
 
-bool is_digit(char ch)
+bool is_letter(char ch)
 {
-    return ch >= '0' && ch <= '9';
+    return static_cast<unsigned char>((ch | 0x20) - 'a') < 26;
 }
 
 /* Of a number, too. */
 bool is_part_of_word(char ch)
 {
-    auto letter = static_cast<unsigned char>((ch | 0x20) - 'a');
-
-    return letter < 26 || is_digit(ch) || ch == '-' || ch == '+' || ch == '.';
+    return is_letter(ch) || (ch >= '0' && ch <= '9') || ch == '-' || ch == '+'
+           || ch == '.';
 }
 
 bool ends_number(char ch)
@@ -301,7 +302,7 @@ inline const char *JsonUsage::begin_scalar(const char *at,
         return fail(at);
     }
 
-    if (leading_ != 0 && (*at == '-' || is_digit(*at))) {
+    if (leading_ != 0 && !is_letter(*at)) {
         number_ = UsageNumber();
         state_ = State::kInNumber;
         return read_in_number(at, end);
@@ -416,13 +417,19 @@ inline const char *JsonUsage::skip_members(const char *at,
             return at;
         }
 
-        to = skip_simple_value(to + 2, end);
+        to = skip_simple_value(skip_white_space(to + 2, end), end);
 
-        if (end - to < 2 || *to != ',' || to[1] != '"') {
+        if (to == end || *to != ',') {
             return at;
         }
 
-        at = to + 1;
+        to = skip_white_space(to + 1, end);
+
+        if (to == end || *to != '"') {
+            return at;
+        }
+
+        at = to;
     }
 }
 

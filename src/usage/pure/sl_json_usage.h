@@ -49,7 +49,7 @@ class JsonKey {
     uint8_t size_ = 0;       /* kUnlike: no name can equal it */
     uint16_t code_unit_ = 0; /* these digits */
     uint16_t surrogate_ = 0; /* the first of a pair, or 0 */
-    char bytes_[UsagePaths::kLongestName];
+    char bytes_[UsagePaths::kLongestName] = {};
 };
 
 /*
@@ -142,7 +142,8 @@ class JsonUsage {
     /* Of the last document that had one. */
     int64_t last_usage_ = kNoUsage;
 
-    int64_t values_[UsagePaths::kMostPaths]; /* where found_ has the path */
+    int64_t values_[UsagePaths::kMostPaths] =
+        {}; /* where found_ has the path */
     Level levels_[UsagePaths::kMostNames];
     uint8_t depth_ = 0; /* how many of these there are */
 
