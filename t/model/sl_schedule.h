@@ -145,15 +145,14 @@ class Planner {
         if (mix_.hammers) {
             rate_ = 3 + 200 / round_.keys[0].limit.max;
         }
+
+        is_ruinous_ = mix_.settles && is_huge() && random_.chance(40);
     }
 
     Round plan()
     {
-        /* of the few that are admitted in a crowd some must stay for a while */
-        int settles = !mix_.take_backs ? 0 : mix_.hammers ? 1 : 15;
-
         for (int i = 0; i < mix_.requests; i++) {
-            if (random_.chance(settles) && !counted_.empty()) {
+            if (random_.chance(how_many_settle()) && !counted_.empty()) {
                 settle();
             } else if (mix_.rulings && random_.chance(6)) {
                 intervene();
@@ -210,6 +209,11 @@ class Planner {
 
     /* That the last answer named. */
     int64_t wait_;
+
+    /* Many requests are settled one after the other, and have cost so much that
+     * no sum can take it. */
+    bool is_ruinous_ = false;
+    bool is_ruin_ = false;
 
     /* When what operators have ruled ends. */
     std::vector<int64_t> ruling_ends_;
@@ -274,6 +278,24 @@ class Planner {
         key.has_tiers = mix_.tiers && key.may_be_overridden;
 
         round_.keys.push_back(key);
+    }
+
+    /* Of 100 calls. */
+    int how_many_settle()
+    {
+        constexpr size_t kMany = 30;
+
+        if (!mix_.take_backs) {
+            return 0;
+        }
+
+        if (is_ruinous_) {
+            is_ruin_ = is_ruin_ ? !counted_.empty() : counted_.size() > kMany;
+            return is_ruin_ ? 80 : 0;
+        }
+
+        /* of the few that are admitted in a crowd some must stay for a while */
+        return mix_.hammers ? 1 : 15;
     }
 
     size_t limits_of_request() const
@@ -829,17 +851,21 @@ class Planner {
         int64_t kind = random_.below(100);
         int64_t cost = limit.cost;
 
+        /* the sum must be known to be cut */
+        if (is_huge() && key_of(limit).backlog > 0) {
+            return random_.between(0, cost);
+        }
+
+        if (is_ruinous_ && kind >= 15) {
+            return random_.between(std::max(cost, kMost / 2), kMost);
+        }
+
         if (kind < 40) {
             return random_.between(0, cost);
         }
 
         if (kind < 50) {
             return cost;
-        }
-
-        /* the sum must be known to be cut */
-        if (is_huge() && key_of(limit).backlog > 0) {
-            return random_.between(0, cost);
         }
 
         int64_t most = kind < 70   ? cost + 5
