@@ -555,14 +555,17 @@ class Model {
         }
 
         const Entries &entries = keys_[limit.key];
-        bool is_known =
-            !limit.has_buckets()
-            && std::any_of(entries.begin(), entries.end(),
-                           [&](const Entry &entry) {
-                               return entry.id == id && entry.is_later;
-                           });
-        int64_t amount =
-            std::min(limit.true_cost - limit.cost, kMostUsed - used(limit));
+        int64_t more = limit.true_cost - limit.cost;
+        int64_t amount = std::min(more, kMostUsed - used(limit));
+
+        /* a log that is not packed looks for all of it */
+        auto is_it = [&](const Entry &entry) {
+            return entry.id == id && entry.is_later
+                   && (limit.algorithm == Algorithm::kPacked
+                       || entry.cost == more);
+        };
+        bool is_known = !limit.has_buckets()
+                        && std::any_of(entries.begin(), entries.end(), is_it);
 
         if (is_known || amount <= 0) {
             return kNever;
