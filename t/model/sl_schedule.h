@@ -857,7 +857,7 @@ class Planner {
         }
 
         if (is_ruinous_ && kind >= 15) {
-            return random_.between(std::max(cost, kMost / 2), kMost);
+            return random_.between(std::clamp(cost, kMost / 2, kMost), kMost);
         }
 
         if (kind < 40) {
