@@ -84,7 +84,7 @@
 -- bounded number of entries one by one, for all of its requests and limits together.
 -- Every limit has its share of that, and what those before it have left of theirs. So it
 -- takes Redis less than 1 ms (see bench/slowest.py), but for calls of very many keys, and
--- for those that move much of a very long packed log: these take 7 ms with 100,000 requests.
+-- for those that move much of a very long packed log: these take up to 10 ms with 100,000.
 --   what has expired   is removed as far as that goes; the rest is only counted, and
 --                      removed by later calls. All of a log goes at once.
 --   … with costs       has to be added up to be removed. While there is more of it, what

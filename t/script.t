@@ -1983,6 +1983,10 @@ subtest 'however many entries there are, a call touches few of them' => sub {
         'all from the future' => $asked->($T - $H, ['t', $W, $many]),
         'all costs from the future' => $asked->($T - $H, ['tc', $W, $many, cost => 2]),
         'what is taken back' => $touched->($T + $many, script_args($T, 'back5', [$filled->('back', '*2'), $W, 0, cost => 2])),
+        'what has cost less' => $touched->($T + $many, script_args($T, 'back6', ['back', $W, 1, cost => 2])),
+        'what has cost more' => $touched->($T + $many, script_args($T, 'back7', ['back', $W, 9, cost => 2])),
+        'what has cost more, and a part has expired' => $touched->($now, script_args($T, 'back8', ['back', $W, 9, cost => 2])),
+        'what has cost more, and all has expired' => $touched->($now + $W, script_args($T, 'back9', ['back', $W, 9, cost => 2])),
     );
     cmp_ok $touched{$_}, '<', 2000, "$_: $touched{$_}" for sort keys %touched;
     cmp_ok $asked->($T + $many, [$filled->('tc', '*2'), $W, 2 * $many, cost => 3]), '<', 50, 'a short wait takes few';
@@ -2019,6 +2023,17 @@ subtest 'however many entries there are, a call touches few of them' => sub {
     $packed{'what is taken back'} = [$touched->($T + $many, script_args($T + 99_990, uuid(99_990), ['tp', $W, 0, @PACKED])), $bytes];
     cmp_ok $packed{$_}[0], '<', 2000, "packed, $_: $packed{$_}[0] words" for sort keys %packed;
     cmp_ok $packed{$_}[1], '<', 20_000, "and $packed{$_}[1] bytes" for sort keys %packed;
+
+    # whether it was settled before is looked for among the newest 16384
+    my $settled = sub { return [$touched->($_[0], script_args($T, uuid(7), ['tp', $W, 9, @PACKED, cost => 2])), $bytes] };
+    fill_packed('tp', $T, $many, cost => 2);
+    %packed = (
+        'what has cost more' => $settled->($T + $many),
+        'and a part has expired' => $settled->($now),
+        'and all has expired' => $settled->($now + $W),
+    );
+    cmp_ok $packed{$_}[0], '<', 2000, "packed, $_: $packed{$_}[0] words" for sort keys %packed;
+    cmp_ok $packed{$_}[1], '<', 17 * 16384 + 20_000, "and $packed{$_}[1] bytes" for sort keys %packed;
 
     my @buckets = map { ["tb$_", $W, 1000, buckets => 100] } 1 .. 16;
     $asked->($T + $_ * $W / 100, @buckets) for 0 .. 99;
@@ -2093,6 +2108,31 @@ subtest 'an ordinary check makes few calls' => sub {
     is $short->(2, 1), 'getrange set time', 'with buckets: the first';
     is $short->(2, 1), 'getrange setrange time', 'another';
     is $short->(2, 1), 'getrange time', 'one that is refused';
+};
+
+subtest 'to settle a request makes few calls' => sub {
+    my $calls = sub {
+        my ($true_cost, $key, %with) = @_;
+        my $id = uuid(++$serial);
+        my $time = $with{cost} ? redis('EVAL', $script, script_args('', $id, [$key, $W, 100, %with]))->[-1] : 0;
+        redis('CONFIG', 'RESETSTAT');
+        redis('EVAL', $script, script_args($time, $id, [$key, $W, $true_cost, %with]));
+        return join ' ', map { /^cmdstat_(\w+):calls=(\d+)/ && $1 !~ /^(?:eval|info|config|ping)$/ ? ($1) x $2 : () }
+            sort split /\n/, $redis->cli('INFO', 'commandstats');
+    };
+
+    ask($T, ['settling', $W, 100]);     # long ago
+    is $calls->(0, 'settling', cost => 1), 'time zrange zrem', 'one that is taken back';
+    is $calls->(1, 'settling', cost => 1), 'time', 'one that has cost what was thought';
+    is $calls->(3, 'settling', cost => 5), 'time zadd zadd zadd zrange zrem zrem', 'less';
+    is $calls->(7, 'settling', cost => 5), 'pexpire time zadd zadd zadd zcard zrange zrange zrem', 'more';
+    my @with = (algorithm => 'p', rule => 'i');
+    is $calls->(0, 'settling p', @with, cost => 1), 'getrange getrange time unlink', 'in a packed log: one that is taken back';
+    is $calls->(3, 'settling p', @with, cost => 5), 'getrange getrange getrange getrange setrange setrange time', 'less';
+    is $calls->(7, 'settling p', @with, cost => 5), 'getrange getrange getrange setrange setrange setrange setrange time', 'more';
+    is $calls->(0, 'settling 1', algorithm => 1, cost => 1), 'getrange time unlink', 'with buckets: one that is taken back';
+    is $calls->(3, 'settling 1', algorithm => 1, cost => 5), 'getrange set time', 'less';
+    is $calls->(7, 'settling 1', algorithm => 1, cost => 5), 'getrange set time', 'more';
 };
 
 # ---- What operators have ruled
