@@ -114,7 +114,7 @@ def sixteen_asked(number, algorithm):
 
 
 def from_the_middle(script, *limits):
-    """Takes back a request that so many others came before and after."""
+    """Settles a request that so many others came before and after, with the maximum as its true cost."""
     middle = len(script.times) // 2
     return [script.times[middle], request_id(middle), *(word for each in limits for word in each)]
 
@@ -175,6 +175,8 @@ CASES = [
          lambda s, n: asked(n, limit(3 * ENTRIES, 2)), 30),
     Case("costs of which a half has, refused", lambda s: s.fill(**PARTLY, cost=2),
          lambda s, n: asked(n, limit(1000, 300)), 30),
+    Case("costs of which a half has, settled with more", lambda s: s.fill(**PARTLY, cost=2),
+         lambda s, n: [0, new_id(n), *limit(9, 2)], 30),
     Case("count=denied beside 50,000", lambda s: s.fill(count=50_000),
          lambda s, n: asked(n, limit(4, rule="d")), 30),
     Case("count=denied beside 100,000", lambda s: s.fill(), lambda s, n: asked(n, limit(4, rule="d")), 30),
@@ -230,9 +232,17 @@ CASES = [
     Case("packed, all from the future", lambda s: s.fill_packed(oldest=-0.1, newest=-0.9),
          lambda s, n: asked(n, packed(9)), 3),
     Case("packed, taken back from the middle", lambda s: s.fill_packed(rings=2),
-         lambda s, n: from_the_middle(s, packed(2 * ENTRIES, rule="i"))),
+         lambda s, n: from_the_middle(s, packed(0, rule="i"))),
     Case("packed, with costs, taken back from the middle", lambda s: s.fill_packed(**COSTS),
-         lambda s, n: from_the_middle(s, packed(3 * ENTRIES, 2, rule="i"))),
+         lambda s, n: from_the_middle(s, packed(0, 2, rule="i"))),
+    Case("packed, with costs, settled with less", lambda s: s.fill_packed(**COSTS),
+         lambda s, n: from_the_middle(s, packed(1, 2, rule="i"))),
+    Case("packed, with costs, settled with more", lambda s: s.fill_packed(**COSTS),
+         lambda s, n: from_the_middle(s, packed(9 + n, 2, rule="i")), 20),
+    Case("packed, the first settled with more", lambda s: s.fill_packed(rings=2),
+         lambda s, n: from_the_middle(s, packed(9, rule="i"))),
+    Case("packed, with costs, a half expired, settled with more", lambda s: s.fill_packed(**PARTLY, **COSTS),
+         lambda s, n: from_the_middle(s, packed(9, 2, rule="i"))),
     Case("packed, 16 requests, a half expired", lambda s: pack_sixteen(s, **PARTLY),
          lambda s, n: sixteen_asked(n, "p"), 30, SIXTEEN),
     Case("packed, 16 requests, no room", lambda s: pack_sixteen(s, room=0),

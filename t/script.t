@@ -1262,6 +1262,237 @@ subtest 'nothing is taken back from buckets whose counts were moved' => sub {
     is_deeply entries('whose short'), { x => $T };
 };
 
+# ---- What requests have cost after all
+
+subtest 'what has cost less keeps its time in a log, and costs less' => sub {
+    my @limit = ('less', $W, 20);
+    ask_as('a', $T, [@limit, cost => 5]);
+    ask_as('b', $T + 1, [@limit, cost => 3]);
+    is settle_at($T + $S, $T, 'a', 2, [@limit, cost => 5]), 1, 'it was there';
+    is_deeply entries('less'), { 'a*2' => $T, 'b*3' => $T + 1, '+3' => 0 };
+    is settle_at($T + $S, $T, 'a', 2, [@limit, cost => 5]), 0, 'once';
+    is take_back_at($T + $S, $T, 'a', [@limit, cost => 5]), 0, 'nor is it taken back as what it was';
+    is settle_at($T + $S, $T, 'b', 3, [@limit, cost => 3]), 0, 'what has cost as much as was thought changes nothing';
+    is_deeply entries('less'), { 'a*2' => $T, 'b*3' => $T + 1, '+3' => 0 };
+    is settle_at($T + $S, 0, 'b', 1, [@limit, cost => 3]), 1, 'also if its time is not known';
+    is_deeply entries('less'), { 'a*2' => $T, b => $T + 1, '+1' => 0 }, 'to 1';
+    is_deeply ask($T + $S, [@limit, cost => 0]), [1, 3, $W - $S];
+    is_deeply ask($T + $W, [@limit, cost => 0]), [1, 1, 1], 'it leaves when it would have left';
+    is settle_at($T + $W, $T, 'x', 1, [@limit, cost => 2]), 0, 'not one that never was';
+
+    ask_as('a', $T, ['less alone', $W, 20, cost => 5]);
+    my $ttl = redis('PTTL', 'less alone');
+    is settle_at($T + $S, $T, 'a', 1, ['less alone', $W, 20, cost => 5]), 1;
+    is_deeply entries('less alone'), { a => $T }, 'no sum is left where none is needed';
+    cmp_ok abs(redis('PTTL', 'less alone') - $ttl), '<', 500, 'and it lives as long as before';
+
+    ask_as('r', $T, ['less refused', $W, 5, cost => 4, rule => 'd']) for 1 .. 2;
+    is settle_at($T, $T, 'r', 2, ['less refused', $W, 5, cost => 4]), 1;
+    is_deeply entries('less refused'), { 'r*2' => $T, 'r*4!' => $T, '+4' => 0 }, 'what was refused stays';
+};
+
+subtest 'what has cost more counts from then on in a log, beyond max, and once' => sub {
+    my @limit = ('more', $W, 10);
+    ask_as('a', $T, [@limit]);
+    is settle_at($T + $S, $T, 'a', 2, [@limit]), 1;
+    is_deeply entries('more'), { a => $T, 'a+' => $T + $S }, '1 more';
+    is settle_at($T + 2 * $S, $T, 'a', 2, [@limit]), 0, 'only once';
+    is_deeply ask($T + 2 * $S, [@limit, cost => 0]), [1, 2, 58 * $S];
+    ask_as('b', $T + 2 * $S, [@limit, cost => 3]);
+    is settle_at($T + 3 * $S, $T + 2 * $S, 'b', 30, [@limit, cost => 3]), 1;
+    my $all = { a => $T, 'a+' => $T + $S, 'b*3' => $T + 2 * $S, 'b+*27' => $T + 3 * $S, '+28' => 0 };
+    is_deeply entries('more'), $all, 'much more than there was room for';
+    is settle_at($T + 4 * $S, $T + 2 * $S, 'b', 30, [@limit, cost => 3]), 0;
+    is_deeply entries('more'), $all, 'once';
+    is_deeply ask($T + 4 * $S, [@limit]), [0, 32, 59 * $S], 'those who come next wait for it';
+    is_deeply [ ask_short($T + 4 * $S, $W, 10, more => 'c') ], [ [0, 32, 59 * $S] ], 'also in the shorter form';
+    is_deeply ask($T + 63 * $S - 1, [@limit, cost => 10]), [0, 27, 1], 'to the end';
+    is_deeply ask($T + 63 * $S, [@limit, cost => 10]), [2, 10, $W], 'and no longer';
+
+    ask_as($_, $T, ['debt of ones', $W, 3]) for qw(a b c);
+    settle_at($T + 1, $T, $_, 2, ['debt of ones', $W, 3]) for qw(a b);
+    is_deeply [ ask_short($T + 2, $W, 3, 'debt of ones' => 'd') ], [ [0, 5, $W - 2] ], 'where none costs more than 1: until three have left';
+    is_deeply [ ask_short($T + 2, $W, 1, 'debt of ones' => 'd') ], [ [0, 5, $W - 1] ], 'or all of them';
+
+    is settle_at($T, $T, 'l', 7, ['looked', $W, 5, cost => 0]), 1, 'of one that only looked';
+    is_deeply entries('looked'), { 'l+*7' => $T, '+6' => 0 }, 'all of it';
+    is settle_at($T + 1, 0, 'l', 7, ['looked', $W, 5, cost => 0]), 0;
+
+    ask_as('late', $T, ['late', $W, 5, cost => 2]);
+    is settle_at($T + 3 * $W, $T, 'late', 4, ['late', $W, 5, cost => 2]), 1, 'after its window has passed';
+    is_deeply entries('late'), { 'late+*2' => $T + 3 * $W, '+1' => 0 }, 'only what was more counts';
+};
+
+subtest 'what has cost less or more in a packed log' => sub {
+    my @limit = ('packed settled', $W, 10, @PACKED, rule => 'i');
+    my ($a, $b) = (uuid(1), uuid(2));
+    ask_as($a, $T, [@limit]);
+    is settle_at($T + $S, $T, $a, 2, [@limit]), 1;
+    is_deeply packed('packed settled'), [[$T, $a, 1, 0], [$T + $S, $a, 1, 2]], 'there are costs from now on';
+    is settle_at($T + 2 * $S, $T, $a, 2, [@limit]), 0, 'only once';
+    ask_as($b, $T + 2 * $S, [@limit, cost => 5]);
+    is settle_at($T + 3 * $S, $T + 2 * $S, $b, 3, [@limit, cost => 5]), 1, 'less';
+    is settle_at($T + 3 * $S, $T + 2 * $S, $b, 3, [@limit, cost => 5]), 0, 'once';
+    is take_back_at($T + 3 * $S, $T + 2 * $S, $b, [@limit, cost => 5]), 0;
+    is settle_at($T + 3 * $S, 0, uuid(3), 30, [@limit, cost => 3]), 1, 'more, of one that is not there any more';
+    my $all = [[$T, $a, 1, 0], [$T + $S, $a, 1, 2], [$T + 2 * $S, $b, 3, 0], [$T + 3 * $S, uuid(3), 27, 2]];
+    is_deeply packed('packed settled'), $all;
+    is settle_at($T + 4 * $S, 0, uuid(3), 30, [@limit, cost => 3]), 0, 'once';
+    is_deeply packed('packed settled'), $all;
+    is_deeply ask($T + 4 * $S, [@limit]), [0, 32, 59 * $S], 'those who come next wait for it';
+    is_deeply [ ask_in('/i', $T + 4 * $S, [$W, 10], [uuid(4), 'packed settled']) ], [ [0, 32, 59 * $S] ], 'also in the shorter form';
+    is take_back_at($T + 4 * $S, $T, $a, [@limit]), 1, 'taking back takes what was counted first';
+    is_deeply ids_in('packed settled'), [$a, $b, uuid(3)];
+    is_deeply ask($T + 63 * $S, [@limit, cost => 10]), [2, 10, $W], 'all is past';
+
+    is settle_at($T, $T, uuid(5), 7, ['packed looked', $W, 5, @PACKED, cost => 0]), 1, 'of one that only looked';
+    is_deeply packed('packed looked'), [[$T, uuid(5), 7, 2]], 'all of it';
+    cmp_ok redis('PTTL', 'packed looked'), '>', $W / 1000, 'with a time to live';
+
+    ask_packed($T, 'packed ones', $W, 9) for 1 .. 3;
+    is settle_at($T + 1, $T, uuid(6), 0, ['packed ones', $W, 9, @PACKED]), 0, 'where no ids were kept nothing is given back';
+    is settle_at($T + 1, $T, uuid(6), 3, ['packed ones', $W, 9, @PACKED]), 1, 'but more is counted';
+    is_deeply [ map { [@$_[0, 2, 3]] } @{ packed('packed ones') } ], [([$T, 1, 0]) x 3, [$T + 1, 2, 2]];
+
+    # through every size at which the string becomes longer
+    @limit = ('packed growing', $W, 10_000, @PACKED, rule => 'i');
+    for my $n (1 .. 300) {
+        ask_as(uuid($n), $T + $n, [@limit]);
+        settle_at($T + $n, $T + $n, uuid($n), $n % 3, [@limit]);
+    }
+    is_deeply ask($T + 300, [@limit, cost => 0]), [1, 300, $W - 299], 'while it grows';
+    is ref packed('packed growing'), 'ARRAY', 'in order';
+};
+
+subtest 'what has cost less or more in buckets' => sub {
+    my @limit = ('pails', $W, 20, buckets => 6);
+    ask_as('a', $T, [@limit, cost => 5]);
+    ask_as('b', $T + 10 * $S, [@limit, cost => 2]);
+    is settle_at($T + 25 * $S, $T, 'a', 3, [@limit, cost => 5]), 1, 'less';
+    is_deeply entries('pails'), { $T + 10 * $S => 3, $T + 20 * $S => 2 }, 'is given back where it was counted';
+    is settle_at($T + 25 * $S, $T + 10 * $S, 'b', 40, [@limit, cost => 2]), 1, 'more';
+    is_deeply entries('pails'), { $T + 10 * $S => 3, $T + 20 * $S => 2, $T + 30 * $S => 38 }, 'is counted where they are now';
+    is_deeply ask($T + 25 * $S, [@limit]), [0, 43, 65 * $S], 'and has to be waited for';
+    is_deeply [ ask_in('/6', $T + 25 * $S, [$W, 20], [uuid(1), 'pails']) ], [ [0, 43, 65 * $S] ], 'also in the shorter form';
+    is settle_at($T + 25 * $S, $T, 'a', 5, [@limit, cost => 5]), 0, 'the same changes nothing';
+    is settle_at($T + 300 * $S, $T, 'a', 6, [@limit, cost => 5]), 1, 'when all else has left';
+    is_deeply entries('pails'), { $T + 310 * $S => 1 };
+    cmp_ok redis('PTTL', 'pails'), '>=', 70_000, 'with a time to live';
+    is settle_at($T, $T, 'l', 7, ['pails looked', $W, 5, buckets => 6, cost => 0]), 1, 'of one that only looked';
+    is_deeply entries('pails looked'), { $T + 10 * $S => 7 }, 'all of it';
+};
+
+subtest 'several limits are settled at once, each for itself' => sub {
+    my @limits = map { ["each $_", $W, 20, algorithm => $_, rule => 'i', cost => 5] } 0, 'p', 6;
+    ask_as(uuid(1), $T, @limits);
+    is call_at($T + 1, $T, uuid(1), ['each 0', $W, 9, cost => 5], ['each p', $W, 2, @PACKED, cost => 5], ['each 6', $W, 5, buckets => 6, cost => 5]),
+        2, 'two were changed';
+    is_deeply [ map { ask($T + 2, [@$_, cost => 0])->[1] } @limits ], [9, 2, 5];
+};
+
+for my $algorithm (0, 'p', 6) {
+    my $kind = $ALGORITHMS{$algorithm};
+    my @with = (algorithm => $algorithm, rule => 'i');
+
+    subtest "no more is used than sums can take, in $kind" => sub {
+        my ($M, $key) = (10**15, "bound$algorithm");
+        for my $n (1 .. 12) {
+            is settle_at($T + $n, 0, uuid($n), $M, [$key, $W, $M, @with, cost => 0]), $n <= 9 ? 1 : 0, "number $n";
+            is ask($T + $n, [$key, $W, $M, @with, cost => 0])->[1], ($n < 9 ? $n : 9) * $M;
+        }
+        is redis('TYPE', $key), $algorithm eq '0' ? 'zset' : 'string';
+        my $wait = ($algorithm eq '6' ? 70 * $S : $W + 9) - 12;
+        is_deeply ask($T + 12, [$key, $W, $M, @with, cost => $M]), [0, 9 * $M, $wait], 'to the last unit';
+        is_deeply ask($T + 12, [$key, $W, $M, @with, rule => 'd', cost => $M]), [0, 9 * $M, $wait], 'nor does a refused one add to it';
+
+        redis('DEL', $key);
+        settle_at($T + $_, 0, uuid($_), $M, [$key, $W, $M, @with, cost => 0]) for 1 .. 8;
+        settle_at($T + 9, 0, uuid(9), $M - 1, [$key, $W, $M, @with, cost => 0]);
+        is settle_at($T + 10, 0, uuid(10), 2**33, [$key, $W, $M, @with, cost => 2**32]), 1, 'what is left out may be a part';
+        is ask($T + 10, [$key, $W, $M, @with, cost => 0])->[1], 9 * $M;
+        is_deeply contents($key)->[-1], [$T + 10, uuid(10), 1, 2] if $algorithm eq 'p';
+        is entries($key)->{uuid(10) . '+'}, $T + 10 if $algorithm eq '0';
+    };
+
+    subtest "bytes over 2^32 and costs up to 10^15 are settled to the last one, in $kind" => sub {
+        my ($M, $key) = (10**15, "bytes$algorithm");
+        ask_as(uuid(1), $T, [$key, $W, $M, @with, cost => $M]);
+        is settle_at($T, $T, uuid(1), 2**32 + 1, [$key, $W, $M, @with, cost => $M]), 1;
+        is ask($T, [$key, $W, $M, @with, cost => 0])->[1], 2**32 + 1, 'less';
+        ask_as(uuid(2), $T + 1, [$key, $W, $M, @with]);
+        is settle_at($T + 2, $T + 1, uuid(2), $M, [$key, $W, $M, @with]), 1;
+        is ask($T + 2, [$key, $W, $M, @with, cost => 0])->[1], 2**32 + 1 + $M, 'more';
+        is take_back_at($T + 2, $T, uuid(1), [$key, $W, $M, @with, cost => 2**32 + 1]), 1;
+        is ask($T + 2, [$key, $W, $M, @with, cost => 0])->[1], $M, 'and nothing';
+    };
+
+    subtest "a ruling survives what is settled, in $kind" => sub {
+        for my $true_cost (0, 2, 5, 9) {
+            my ($key, $then) = ("settled under a ruling $algorithm $true_cost", $T + 1);
+            ask($T, [$key, $W, 20, @with]);
+            ask_as(uuid(1), $then, [$key, $W, 20, @with, cost => 5]);
+            intervene($T + 2, $key, 'max', 1000 * $S, 7, $algorithm);
+            intervene($T + 2, $key, 'ban', 500 * $S, 0, $algorithm);
+            is settle_at($T + 3, $then, uuid(1), $true_cost, [$key, $W, 20, @with, cost => 5]), $true_cost == 5 ? 0 : 1, "settled with $true_cost";
+            is_deeply [ @{ intervene($T + 3, $key, 'look', 0, 0, $algorithm) }[0, 2, 3] ], [1 + $true_cost, 500 * $S - 1, 7], 'all is as it was ruled';
+            cmp_ok redis('PTTL', $key), '>', 990_000, 'for as long';
+            is ask_ruled($T + 4, [$key, $W, 20, @with])->[0], 3, 'and heeded';
+        }
+
+        my $key = "settled with a ruling alone $algorithm";
+        intervene($T, $key, 'max', 1000 * $S, 7, $algorithm);
+        is settle_at($T + 1, 0, uuid(1), 8, [$key, $W, 20, @with, cost => 0]), 1, 'also where nothing else is';
+        is_deeply [ @{ ask_ruled($T + 2, [$key, $W, 20, @with]) }[0, 1, 3] ], [0, 8, 7];
+        cmp_ok redis('PTTL', $key), '>', 990_000, 'for as long';
+    };
+
+    subtest "a clock that steps back before requests are settled, in $kind" => sub {
+        my $key = "settled back $algorithm";
+        ask_as(uuid($_), $T + $_ * $S, [$key, $W, 20, @with, cost => 2]) for 1 .. 3;
+        is settle_at($T + 2 * $S, $T + 3 * $S, uuid(3), 6, [$key, $W, 20, @with, cost => 2]), 1, 'more';
+        is ask($T + 2 * $S, [$key, $W, 20, @with, cost => 0])->[1], 10;
+        is_deeply times_in($key), [ map { $T + $_ * $S } 1, 2, 2, 2 ], 'times are in their order' if $algorithm eq 'p';
+        is_deeply ask($T + 2 * $S, [$key, $W, 20, @with, cost => 20])->[0], 0;
+        if ($algorithm ne '6') {
+            is settle_at($T + 2 * $S, $T + 3 * $S, uuid(3), 6, [$key, $W, 20, @with, cost => 2]), 0, 'once';
+            is settle_at($T + 2 * $S, $T + 3 * $S, uuid(3), 1, [$key, $W, 20, @with, cost => 2]), 1, 'less is found wherever it is now';
+            is ask($T + 2 * $S, [$key, $W, 20, @with, cost => 0])->[1], 9;
+        }
+        is ask($T + 73 * $S, [$key, $W, 20, @with, cost => 0])->[1], 0, 'and all of it leaves';
+    };
+
+    subtest "operators see what was counted when it was settled, in $kind" => sub {
+        my $key = "seen later $algorithm";
+        ask_as(uuid(1), $T, [$key, $W, 20, @with, cost => 5]);
+        ask_as(uuid(2), $T + 1, [$key, $W, 20, @with, cost => 5]);
+        settle_at($T + 10 * $S, $T, uuid(1), 2, [$key, $W, 20, @with, cost => 5]);
+        settle_at($T + 10 * $S, $T + 1, uuid(2), 6, [$key, $W, 20, @with, cost => 5]);
+        my @shown = $algorithm eq '6' ? ($S, 1, 0, '', 11 * $S, 7, 0, '')
+            : ($S, 1, 0, uuid(2), 11 * $S - 1, 5, 0, uuid(2), 11 * $S, 2, 0, uuid(1));
+        is_deeply intervene($T + 11 * $S, $key, 'look', 0, 0, $algorithm),
+            [8, ($algorithm eq '6' ? 59 : 49) * $S, 0, 0, 0, @shown / 4, @shown], 'with its id and cost, and not as refused';
+    };
+}
+
+subtest 'logs and packed logs carry over what was counted when it was settled' => sub {
+    my @limit = ('carried later', $W, 20, rule => 'i');
+    ask_as(uuid($_), $T + $_, [@limit, cost => $_]) for 1, 2;
+    settle_at($T + 2 + $_, $T + $_, uuid($_), 2 * $_, [@limit, cost => $_]) for 1, 2;
+    my $log = { uuid(1) => $T + 1, uuid(2) . '*2' => $T + 2, uuid(1) . '+' => $T + 3, uuid(2) . '+*2' => $T + 4, '+2' => 0 };
+    is_deeply entries('carried later'), $log;
+    is settle_at($T + 5, $T + 1, uuid(1), 2, [@limit, @PACKED]), 0, 'to a packed log, which knows it';
+    is_deeply packed('carried later'), [[$T + 1, uuid(1), 1, 0], [$T + 2, uuid(2), 2, 0], [$T + 3, uuid(1), 1, 2], [$T + 4, uuid(2), 2, 2]];
+    is settle_at($T + 5, $T + 2, uuid(2), 4, [@limit, cost => 2]), 0, 'and back';
+    is_deeply entries('carried later'), $log;
+    is settle_at($T + 5, $T + 2, uuid(2), 1, [@limit, @PACKED, cost => 2]), 1, 'less is found in either';
+    is settle_at($T + 5, $T + 1, uuid(1), 0, [@limit]), 1;
+    is_deeply entries('carried later'), { uuid(2) => $T + 2, uuid(1) . '+' => $T + 3, uuid(2) . '+*2' => $T + 4, '+1' => 0 };
+
+    settle_at($T, 0, uuid(1), 7, ['carried anew', $W, 9, algorithm => 6, cost => 0]);
+    is settle_at($T, 0, uuid(1), 7, ['carried anew', $W, 9, cost => 0]), 1, 'in the place of buckets it starts anew';
+    is_deeply entries('carried anew'), { uuid(1) . '+*7' => $T, '+6' => 0 };
+};
+
 # ---- Another algorithm for what was counted
 
 subtest 'buckets and logs start anew in each other\'s place' => sub {
@@ -1630,7 +1861,7 @@ sub last_leaves {
 }
 
 for my $algorithm (0, 'p', 6) {
-    subtest "no key goes before what is in it, whatever is asked and taken back, in $ALGORITHMS{$algorithm}" => sub {
+    subtest "no key goes before what is in it, whatever is asked and settled, in $ALGORITHMS{$algorithm}" => sub {
         srand 2;
         my @keys = map { "lasting$algorithm$_" } 1 .. 3;
         my @with = (algorithm => $algorithm, rule => 'i');
@@ -1658,7 +1889,7 @@ for my $algorithm (0, 'p', 6) {
             }
             elsif (@counted) {
                 my ($then, $whose, @limits) = @{ splice @counted, rand @counted, 1 };
-                $taken += take_back_at($now, $then, $whose, @limits);
+                $taken += settle_at($now, $then, $whose, (0, 0, 0, 1, 2, 3, 4)[rand 7], @limits);
             }
             @counted = grep { $_->[0] > $now - $W } @counted;
 
@@ -1672,7 +1903,7 @@ for my $algorithm (0, 'p', 6) {
         }
         is $too_early, 0, 'none too early';
         is $too_late, 0, 'nor more than a window late';
-        cmp_ok $taken, '>', 500, "though $taken were taken back";
+        cmp_ok $taken, '>', 500, "though $taken were settled";
     };
 }
 
@@ -1752,6 +1983,10 @@ subtest 'however many entries there are, a call touches few of them' => sub {
         'all from the future' => $asked->($T - $H, ['t', $W, $many]),
         'all costs from the future' => $asked->($T - $H, ['tc', $W, $many, cost => 2]),
         'what is taken back' => $touched->($T + $many, script_args($T, 'back5', [$filled->('back', '*2'), $W, 0, cost => 2])),
+        'what has cost less' => $touched->($T + $many, script_args($T, 'back6', ['back', $W, 1, cost => 2])),
+        'what has cost more' => $touched->($T + $many, script_args($T, 'back7', ['back', $W, 9, cost => 2])),
+        'what has cost more, and a part has expired' => $touched->($now, script_args($T, 'back8', ['back', $W, 9, cost => 2])),
+        'what has cost more, and all has expired' => $touched->($now + $W, script_args($T, 'back9', ['back', $W, 9, cost => 2])),
     );
     cmp_ok $touched{$_}, '<', 2000, "$_: $touched{$_}" for sort keys %touched;
     cmp_ok $asked->($T + $many, [$filled->('tc', '*2'), $W, 2 * $many, cost => 3]), '<', 50, 'a short wait takes few';
@@ -1788,6 +2023,17 @@ subtest 'however many entries there are, a call touches few of them' => sub {
     $packed{'what is taken back'} = [$touched->($T + $many, script_args($T + 99_990, uuid(99_990), ['tp', $W, 0, @PACKED])), $bytes];
     cmp_ok $packed{$_}[0], '<', 2000, "packed, $_: $packed{$_}[0] words" for sort keys %packed;
     cmp_ok $packed{$_}[1], '<', 20_000, "and $packed{$_}[1] bytes" for sort keys %packed;
+
+    # whether it was settled before is looked for among the newest 16384
+    my $settled = sub { return [$touched->($_[0], script_args($T, uuid(7), ['tp', $W, 9, @PACKED, cost => 2])), $bytes] };
+    fill_packed('tp', $T, $many, cost => 2);
+    %packed = (
+        'what has cost more' => $settled->($T + $many),
+        'and a part has expired' => $settled->($now),
+        'and all has expired' => $settled->($now + $W),
+    );
+    cmp_ok $packed{$_}[0], '<', 2000, "packed, $_: $packed{$_}[0] words" for sort keys %packed;
+    cmp_ok $packed{$_}[1], '<', 17 * 16384 + 20_000, "and $packed{$_}[1] bytes" for sort keys %packed;
 
     my @buckets = map { ["tb$_", $W, 1000, buckets => 100] } 1 .. 16;
     $asked->($T + $_ * $W / 100, @buckets) for 0 .. 99;
@@ -1862,6 +2108,31 @@ subtest 'an ordinary check makes few calls' => sub {
     is $short->(2, 1), 'getrange set time', 'with buckets: the first';
     is $short->(2, 1), 'getrange setrange time', 'another';
     is $short->(2, 1), 'getrange time', 'one that is refused';
+};
+
+subtest 'to settle a request makes few calls' => sub {
+    my $calls = sub {
+        my ($true_cost, $key, %with) = @_;
+        my $id = uuid(++$serial);
+        my $time = $with{cost} ? redis('EVAL', $script, script_args('', $id, [$key, $W, 100, %with]))->[-1] : 0;
+        redis('CONFIG', 'RESETSTAT');
+        redis('EVAL', $script, script_args($time, $id, [$key, $W, $true_cost, %with]));
+        return join ' ', map { /^cmdstat_(\w+):calls=(\d+)/ && $1 !~ /^(?:eval|info|config|ping)$/ ? ($1) x $2 : () }
+            sort split /\n/, $redis->cli('INFO', 'commandstats');
+    };
+
+    ask($T, ['settling', $W, 100]);     # long ago
+    is $calls->(0, 'settling', cost => 1), 'time zrange zrem', 'one that is taken back';
+    is $calls->(1, 'settling', cost => 1), 'time', 'one that has cost what was thought';
+    is $calls->(3, 'settling', cost => 5), 'time zadd zadd zadd zrange zrem zrem', 'less';
+    is $calls->(7, 'settling', cost => 5), 'pexpire time zadd zadd zadd zcard zrange zrange zrem', 'more';
+    my @with = (algorithm => 'p', rule => 'i');
+    is $calls->(0, 'settling p', @with, cost => 1), 'getrange getrange time unlink', 'in a packed log: one that is taken back';
+    is $calls->(3, 'settling p', @with, cost => 5), 'getrange getrange getrange getrange setrange setrange time', 'less';
+    is $calls->(7, 'settling p', @with, cost => 5), 'getrange getrange getrange setrange setrange setrange setrange time', 'more';
+    is $calls->(0, 'settling 1', algorithm => 1, cost => 1), 'getrange time unlink', 'with buckets: one that is taken back';
+    is $calls->(3, 'settling 1', algorithm => 1, cost => 5), 'getrange set time', 'less';
+    is $calls->(7, 'settling 1', algorithm => 1, cost => 5), 'getrange set time', 'more';
 };
 
 # ---- What operators have ruled

@@ -154,7 +154,7 @@ class Test {
                 void_until_ = clock_;
             }
 
-            if (call.takes_back || call.intervenes) {
+            if (call.settles || call.intervenes) {
                 continue;
             }
 

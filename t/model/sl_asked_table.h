@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -31,11 +32,14 @@ class AskedTable {
     {
         Queries queries(call.limits);
 
-        if (call.takes_back) {
-            take_back(call, queries);
+        if (call.settles) {
             /* it does not say how many */
-            return {call.taken_back.at_most};
+            return settle(call, queries, call.time - behind)
+                       ? std::vector<int64_t>{call.settled.at_most}
+                       : std::vector<int64_t>{};
         }
+
+        told_ = call.time;
 
         if (call.intervenes) {
             return intervene(call, queries[0], call.time - behind);
@@ -76,8 +80,17 @@ class AskedTable {
         return numbers;
     }
 
+    /* The time of the last call that told the table what time it is; 0: none
+     * has. */
+    int64_t told() const { return told_; }
+
   private:
     sl::MemoryTable table_;
+    int64_t told_ = 0;
+
+    /* Those of which more was counted when they were settled, by id and key:
+     * the table does not know whose that is, so it must not be told again. */
+    std::set<std::pair<uint64_t, int>> raised_;
 
     /* Where each request was counted, by its id and key. */
     std::map<std::pair<uint64_t, int>, uint64_t> places_;
@@ -125,16 +138,26 @@ class AskedTable {
         return numbers;
     }
 
-    void take_back(const Call &call, const Queries &queries)
+    bool settle(const Call &call, const Queries &queries, int64_t clock)
     {
-        std::vector<sl::LimitQuery> limits(queries.data(),
-                                           queries.data() + queries.size());
+        std::vector<sl::LimitQuery> limits;
 
-        for (size_t i = 0; i < limits.size(); i++) {
-            limits[i].place = places_[{call.id, call.limits[i].key}];
+        for (size_t i = 0; i < queries.size(); i++) {
+            std::pair<uint64_t, int> whose{call.id, call.limits[i].key};
+            sl::LimitQuery limit = queries[i];
+
+            limit.place = places_[whose];
+
+            if (limit.true_cost <= limit.cost) {
+                limits.push_back(limit);
+            } else if (raised_.insert(whose).second) {
+                limits.push_back(limit);
+                told_ = call.time;
+            }
         }
 
-        table_.settle(limits.data(), limits.size(), call.then, call.time);
+        return table_.settle(limits.data(), limits.size(), call.then, clock)
+               == sl::Decided::kYes;
     }
 };
 

@@ -12,7 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sl_model.h"
@@ -78,8 +80,9 @@ inline std::string describe(const Call &call, const Limit &limit)
         line = text("%" PRId64 " ", call.time) + describe(call.intervention);
     }
 
-    if (call.takes_back) {
-        line = text("%" PRId64 " take back of %" PRId64, call.time, call.then);
+    if (call.settles) {
+        line = text("%" PRId64 " settle with %" PRId64 " of %" PRId64,
+                    call.time, limit.true_cost, call.then);
     }
 
     return line
@@ -112,9 +115,9 @@ inline std::vector<std::string> history(const Round &round, int key,
                              " %" PRId64 " %zu",
                              s.used, s.wait, s.ban_left, s.max, s.max_left,
                              s.entries.size());
-            } else if (call.takes_back) {
-                line += text(": %d to %d of all", call.taken_back.at_least,
-                             call.taken_back.at_most);
+            } else if (call.settles) {
+                line += text(": %d to %d of all", call.settled.at_least,
+                             call.settled.at_most);
             } else {
                 const Answer &a = call.answers[i];
 
@@ -136,8 +139,10 @@ struct Tally {
     uint64_t looked = 0;
     uint64_t refused = 0;
     uint64_t refused_counted = 0;
-    uint64_t taken_back = 0;
-    uint64_t not_taken_back = 0;
+    uint64_t settled = 0;
+    uint64_t not_settled = 0;
+    uint64_t lowered = 0;
+    uint64_t raised = 0;
     uint64_t with_forgotten = 0;
     uint64_t short_waits = 0;
     uint64_t seeming_uses = 0;
@@ -152,10 +157,13 @@ struct Tally {
         return banned > 0 && overridden > 0 && forgotten > 0;
     }
 
+    /* Not only to nothing. */
+    bool has_settled() const { return lowered > 0 && raised > 0; }
+
     bool has_all() const
     {
         return counted > 0 && looked > 0 && refused > 0 && refused_counted > 0
-               && taken_back > 0 && not_taken_back > 0 && with_forgotten > 0
+               && settled > 0 && not_settled > 0 && with_forgotten > 0
                && short_waits > 0 && seeming_uses > 0 && steps_back > 0;
     }
 
@@ -163,15 +171,16 @@ struct Tally {
     {
         return text("%" PRIu64 " counted, %" PRIu64 " looked, %" PRIu64
                     " refused (%" PRIu64 " of them counted), %" PRIu64
-                    " taken back and %" PRIu64 " not, %" PRIu64
+                    " settled and %" PRIu64 " not (%" PRIu64
+                    " had cost less, %" PRIu64 " more), %" PRIu64
                     " with some forgotten, %" PRIu64
                     " waits too short, %" PRIu64
                     " uses too high, the clock stepped back %" PRIu64
                     " times, %" PRIu64 " banned, %" PRIu64
                     " with another max, %" PRIu64 " forgotten by operators",
-                    counted, looked, refused, refused_counted, taken_back,
-                    not_taken_back, with_forgotten, short_waits, seeming_uses,
-                    steps_back, banned, overridden, forgotten);
+                    counted, looked, refused, refused_counted, settled,
+                    not_settled, lowered, raised, with_forgotten, short_waits,
+                    seeming_uses, steps_back, banned, overridden, forgotten);
     }
 };
 
@@ -186,8 +195,8 @@ class Judge {
     /*
      * What is wrong with an answer, or nothing. For each limit it is admits,
      * used and wait, and then the time; after that, if an operator gave one of
-     * the clients another max, for each limit that or 0. For taking back it is
-     * how many were.
+     * the clients another max, for each limit that or 0. For settling it is of
+     * how many something was changed.
      *
      * For an operator it is used, wait, ban_left, max, max_left and entries,
      * and then of each of the newest kMostShown, newest first: ago, cost,
@@ -199,8 +208,8 @@ class Judge {
         follow_clock(call.time);
         wrong_key_ = call.limits[0].key;
 
-        if (call.takes_back) {
-            return judge_taking_back(call, numbers);
+        if (call.settles) {
+            return judge_settling(call, numbers);
         }
 
         if (call.intervenes) {
@@ -264,7 +273,11 @@ class Judge {
         int64_t cost;
         uint64_t id;
         bool was_refused;
-        bool is_taken_back;
+        int64_t true_cost; /* if that is less */
+
+        /* What it has cost more, of which some may have been left out: that is
+         * not known from answers. */
+        bool may_be_less = false;
     };
 
     std::map<int, std::vector<Counted>> counted_;
@@ -310,26 +323,53 @@ class Judge {
         return wrong;
     }
 
-    std::string judge_taking_back(const Call &call,
-                                  const std::vector<int64_t> &numbers)
+    std::string judge_settling(const Call &call,
+                               const std::vector<int64_t> &numbers)
     {
-        if (numbers.size() != 1 || numbers[0] < call.taken_back.at_least
-            || numbers[0] > call.taken_back.at_most)
+        if (numbers.size() != 1 || numbers[0] < call.settled.at_least
+            || numbers[0] > call.settled.at_most)
         {
-            return "not as many were taken back";
+            return "not as many were settled";
         }
 
-        (numbers[0] > 0 ? tally_.taken_back : tally_.not_taken_back)++;
+        (numbers[0] > 0 ? tally_.settled : tally_.not_settled)++;
 
         for (const Limit &limit : call.limits) {
-            for (Counted &counted : counted_[limit.key]) {
-                counted.is_taken_back =
-                    counted.is_taken_back || counted.id == call.id;
-            }
+            settle(call, limit);
         }
 
         return {};
     }
+
+    /* Once: it is the same when that is repeated. */
+    void settle(const Call &call, const Limit &limit)
+    {
+        std::vector<Counted> &all = counted_[limit.key];
+        int64_t more = limit.true_cost - limit.cost;
+        int64_t sum = more;
+
+        tally_.lowered += more < 0 && limit.true_cost > 0;
+
+        for (Counted &counted : all) {
+            if (counted.id == call.id) {
+                counted.true_cost =
+                    std::min(counted.true_cost, limit.true_cost);
+            }
+
+            sum += counted.cost;
+        }
+
+        bool is_new = raised_.insert({call.id, limit.key}).second;
+
+        if (more > 0 && is_new) {
+            tally_.raised++;
+            all.push_back(
+                {true_time_, more, call.id, false, more, sum > kMostUsed});
+        }
+    }
+
+    /* Those of whom more was counted when they were settled. */
+    std::set<std::pair<uint64_t, int>> raised_;
 
     static constexpr size_t kMostShown = 100;
     static constexpr size_t kNumbersOfStanding = 6;
@@ -501,11 +541,13 @@ class Judge {
      *
      * Never too many: when a request is admitted at t, what was admitted in
      * (t - window, t] is not more than max, this request with it. No window
-     * has more in it than the one that ends with its last admitted request.
-     * What is to be taken back does not count from then on, whether the store
-     * has found it or not.
+     * has more in it than the one that ends with its last admitted request, but
+     * for what requests have cost more than they seemed to when they were
+     * admitted: that counts from the moment at which they were settled, so
+     * those who come next have to leave room for it, too. What is to be given
+     * back does not count from then on, whether the store has found it or not.
      *
-     * Never too strict, where nothing is taken back: a log refuses only if what
+     * Never too strict, where nothing is settled: a log refuses only if what
      * it counted in that window leaves no room. Buckets may count what is
      * older, but not by more than a bucket: they refuse only if a log whose
      * window is their (buckets + 1) * width, to which the same requests were
@@ -536,15 +578,15 @@ class Judge {
 
             all += it->cost;
 
-            if (!it->was_refused && !it->is_taken_back
+            if (!it->was_refused && !it->may_be_less
                 && now - it->time < limit.window) {
-                admitted += it->cost;
+                admitted += std::min(it->cost, it->true_cost);
             }
         }
 
         if (is_counted) {
             counted.push_back(
-                {now, limit.cost, call.id, answer.admits == 0, false});
+                {now, limit.cost, call.id, answer.admits == 0, limit.cost});
         }
 
         if (answer.admits == 2 && admitted + limit.cost > max_of(limit, answer))
@@ -626,8 +668,8 @@ inline void report(Tap *tap, const Round &round, int key, size_t last,
     const Call &call = round.calls[last];
 
     for (const Limit &limit : call.limits) {
-        /* which of them was not taken back is not said */
-        if (limit.key != key && !call.takes_back) {
+        /* which of them was not settled is not said */
+        if (limit.key != key && !call.settles) {
             continue;
         }
 

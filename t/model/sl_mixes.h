@@ -38,6 +38,7 @@ struct Mix {
     bool counts_refused = false;
     bool dry_runs = false;
     bool take_backs = false;
+    bool settles = false; /* and not only to nothing */
     bool steps_back = false;
     bool rulings = false; /* operators step in */
     bool hammers = false; /* asks much more often than is allowed */
@@ -209,6 +210,71 @@ inline std::vector<Mix> mixes()
     mix.share = 2;
     mix.costs = mix.tiers = true;
     mix.checks = Checks::kInvariants;
+    list.push_back(mix);
+
+    mix = Mix{"costs are settled when requests end", 60};
+    mix.logs = mix.packed = mix.buckets = mix.costs = mix.take_backs =
+        mix.settles = true;
+    mix.max = 200;
+    list.push_back(mix);
+
+    mix.title = "also of requests that cost 1 on arrival";
+    mix.share = 20;
+    mix.costs = false;
+    mix.logs = mix.packed = mix.buckets = mix.alike = true;
+    mix.keys = 6;
+    mix.max = 30;
+    list.push_back(mix);
+
+    mix = Mix{"costs are settled, whatever else goes on", 60};
+    mix.logs = mix.packed = mix.buckets = mix.costs = mix.tiers =
+        mix.take_backs = mix.settles = true;
+    mix.dry_runs = mix.counts_refused = mix.rulings = true;
+    mix.keys = mix.limits = 4;
+    list.push_back(mix);
+
+    mix.title = "wherever the clock goes";
+    mix.steps_back = true;
+    mix.rulings = false;
+    list.push_back(mix);
+
+    mix = Mix{"and when logs are packed and unpacked", 30};
+    mix.logs = mix.packed = mix.changes = mix.costs = true;
+    mix.take_backs = mix.settles = mix.counts_refused = mix.rulings = true;
+    mix.keys = mix.limits = 2;
+    mix.max = 200;
+    list.push_back(mix);
+
+    mix = Mix{"what is settled may be as large as it gets", 40};
+    mix.logs = mix.packed = mix.buckets = mix.costs = mix.tiers =
+        mix.take_backs = mix.settles = true;
+    mix.dry_runs = mix.rulings = true;
+    mix.keys = mix.limits = 2;
+    mix.max = 1000000000000000;
+    list.push_back(mix);
+
+    mix.title = "wherever the clock goes with it";
+    mix.share = 20;
+    mix.rulings = false;
+    mix.steps_back = true;
+    list.push_back(mix);
+
+    mix =
+        Mix{"forgotten refused ones make no difference to what is settled", 4};
+    mix.logs = mix.packed = mix.counts_refused = mix.hammers = mix.take_backs =
+        mix.settles = mix.costs = true;
+    mix.keys = 1;
+    mix.max = 100;
+    mix.requests = 1500;
+    list.push_back(mix);
+
+    mix =
+        Mix{"a long log in which costs are settled names no wait too long", 8};
+    mix.logs = mix.packed = mix.costs = mix.take_backs = mix.settles = true;
+    mix.keys = 1;
+    mix.max = 8000;
+    mix.requests = 12000;
+    mix.checks = Checks::kLongWaits;
     list.push_back(mix);
 
     mix = Mix{"a long log is exact, however much of it leaves at a time", 8};

@@ -6,15 +6,20 @@
  * before, so from the moment at which that is noticed they count as of then. In
  * buckets and packed logs it is noticed by whoever asks; in a log when a
  * request finds no room, or nothing that is older. From buckets in which
- * something was moved nothing is taken back any more, because nobody could tell
+ * something was moved nothing is given back any more, because nobody could tell
  * whose counts are there.
  *
  * Logs of both kinds may take turns, and nothing changes by that. Buckets
  * cannot be made of a log, nor a log of buckets: then all is counted anew.
  *
  * It knows nothing of how a store keeps its counts. What it leaves open is left
- * open on purpose: taking back what has already left the window changes nothing
+ * open on purpose: giving back what has already left the window changes nothing
  * that anybody could notice, so a store may say that it did or that it did not.
+ *
+ * What a request has cost may be known only when it has ended: then it is
+ * settled. What is less is given back from where it was counted, and if that is
+ * all, it is taken back; what is more is counted as of then, once, whether
+ * there is room for it or not. Nothing is counted beyond kMostUsed.
  *
  * Operators step in: they ban a client for a while, give it another max for a
  * while, lift both, and forget what was counted. Who is banned is refused and
@@ -30,6 +35,9 @@
 #include <vector>
 
 namespace sl_model {
+
+/* More is never used of a limit. */
+constexpr int64_t kMostUsed = 9000000000000000;
 
 /* What is kept of requests: each one's time and id, or its time and only on
  * demand its id, or how many there were in a part of the window. */
@@ -47,14 +55,17 @@ struct Limit {
     bool dry_run;
 
     /* Only a packed log has to know before. */
-    bool may_be_taken_back;
+    bool may_be_settled;
+
+    /* When it is settled: instead of `cost`. */
+    int64_t true_cost = 0;
 
     bool has_buckets() const { return algorithm == Algorithm::kBuckets; }
 
     bool keeps_id() const
     {
         return algorithm == Algorithm::kLog
-               || (algorithm == Algorithm::kPacked && may_be_taken_back);
+               || (algorithm == Algorithm::kPacked && may_be_settled);
     }
 
     /* Of a bucket: so that all of them are at least a window. */
@@ -118,7 +129,8 @@ struct Standing {
     std::vector<Shown> entries;
 };
 
-struct TakenBack {
+/* Of how many limits the counts were changed by settling. */
+struct Settled {
     int at_least;
     int at_most;
 };
@@ -181,16 +193,16 @@ class Model {
         return answers;
     }
 
-    /* Of the request that was counted as `id` at `then`. */
-    TakenBack take_back(int64_t now, int64_t then, uint64_t id,
-                        const std::vector<Limit> &limits)
+    /* The request that was counted as `id` at `then`. */
+    Settled settle(int64_t now, int64_t then, uint64_t id,
+                   const std::vector<Limit> &limits)
     {
-        TakenBack result{0, 0};
+        Settled result{0, 0};
 
         for (const Limit &limit : limits) {
-            int64_t counted = limit.has_buckets()
-                                  ? remove_from_bucket(then, limit)
-                                  : remove_from_log(id, limit);
+            int64_t counted = limit.true_cost < limit.cost
+                                  ? lower(then, id, limit)
+                                  : raise(now, id, limit);
 
             if (counted != kNever) {
                 result.at_most++;
@@ -278,6 +290,7 @@ class Model {
         uint64_t id; /* kNobody: whose it is is not known any more */
         bool keeps_id;
         bool was_refused;
+        bool is_later = false; /* what was counted when it was settled */
     };
 
     /* Each holds until its moment. */
@@ -524,28 +537,79 @@ class Model {
         }
     }
 
-    /* Returns when it was counted; kNever: it was not. */
-    int64_t remove_from_log(uint64_t id, const Limit &limit)
+    /* What a request has cost more. Returns when that was counted; kNever: it
+     * was not, or was before. */
+    int64_t raise(int64_t now, uint64_t id, const Limit &limit)
+    {
+        if (limit.true_cost == limit.cost) {
+            return kNever;
+        }
+
+        size_t before = size(limit.key);
+
+        drop_what_has_left(now, limit);
+        passed_[limit.key] = {before - size(limit.key), size(limit.key)};
+
+        if (limit.algorithm != Algorithm::kLog) {
+            bring_back(now, limit, true);
+        }
+
+        const Entries &entries = keys_[limit.key];
+        int64_t more = limit.true_cost - limit.cost;
+        int64_t amount = std::min(more, kMostUsed - used(limit));
+
+        /* a log that is not packed looks for all of it */
+        auto is_it = [&](const Entry &entry) {
+            return entry.id == id && entry.is_later
+                   && (limit.algorithm == Algorithm::kPacked
+                       || entry.cost == more);
+        };
+        bool is_known = !limit.has_buckets()
+                        && std::any_of(entries.begin(), entries.end(), is_it);
+
+        if (is_known || amount <= 0) {
+            return kNever;
+        }
+
+        add(limit.key, {now, amount, id, true, false, true});
+
+        return now;
+    }
+
+    /* What it has cost less. Returns when that was counted; kNever: it was
+     * not, or cost something else. */
+    int64_t lower(int64_t then, uint64_t id, const Limit &limit)
+    {
+        return limit.has_buckets() ? lower_in_bucket(then, limit)
+                                   : lower_in_log(id, limit);
+    }
+
+    int64_t lower_in_log(uint64_t id, const Limit &limit)
     {
         Entries &entries = keys_[limit.key];
-        auto it = std::find_if(entries.begin(), entries.end(),
-                               [&](const Entry &entry) {
-                                   return entry.id == id && !entry.was_refused;
-                               });
+        auto it = std::find_if(
+            entries.begin(), entries.end(), [&](const Entry &entry) {
+                return entry.id == id && !entry.was_refused && !entry.is_later;
+            });
 
-        if (it == entries.end()) {
+        if (it == entries.end() || it->cost != limit.cost) {
             return kNever;
         }
 
         int64_t time = it->time;
 
-        entries.erase(it);
+        it->cost = limit.true_cost;
+
+        if (it->cost == 0) {
+            entries.erase(it);
+        }
+
         return time;
     }
 
     /* The same. Where nothing was moved, all counts in a bucket are of requests
      * that were counted in it: any of them will do. */
-    int64_t remove_from_bucket(int64_t then, const Limit &limit)
+    int64_t lower_in_bucket(int64_t then, const Limit &limit)
     {
         Entries &entries = keys_[limit.key];
         auto moved = moved_.find(limit.key);
@@ -556,7 +620,7 @@ class Model {
             return kNever;
         }
 
-        int64_t left = limit.cost;
+        int64_t left = limit.cost - limit.true_cost;
         bool found = false;
 
         for (Entry &entry : entries) {

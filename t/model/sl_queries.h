@@ -7,6 +7,7 @@
 
 #include "sl_model.h"
 #include "store/pure/sl_limit_query.h"
+#include "store/pure/sl_limit_state.h"
 
 namespace sl_model {
 
@@ -23,7 +24,10 @@ inline sl::LimitQuery query_of(const Limit &limit, const std::string &name)
             limit.counts_refused,
             limit.dry_run,
             false,
-            limit.may_be_taken_back};
+            limit.may_be_settled,
+            sl::kNoPlace,
+            sl::kNoMark,
+            limit.true_cost};
 }
 
 class Queries {

@@ -54,7 +54,7 @@ struct Key {
 
     bool has_tiers;
 
-    /* Of 100 requests so many may be taken back from a packed log. */
+    /* Of 100 requests so many may be settled in a packed log. */
     int with_ids;
 
     /* Operators may give it another max: the same as with tiers. */
@@ -79,10 +79,10 @@ struct Call {
     uint64_t id;
     std::vector<Limit> limits;
 
-    /* If this takes back: what was counted when. */
-    bool takes_back;
+    /* If this settles: what was counted when. */
+    bool settles;
     int64_t then;
-    TakenBack taken_back;
+    Settled settled;
 
     /* If an operator steps in: what is done about the client of the only limit,
      * and where it stands then. */
@@ -145,16 +145,15 @@ class Planner {
         if (mix_.hammers) {
             rate_ = 3 + 200 / round_.keys[0].limit.max;
         }
+
+        is_ruinous_ = mix_.settles && is_huge() && random_.chance(40);
     }
 
     Round plan()
     {
-        /* of the few that are admitted in a crowd some must stay for a while */
-        int take_backs = !mix_.take_backs ? 0 : mix_.hammers ? 1 : 15;
-
         for (int i = 0; i < mix_.requests; i++) {
-            if (random_.chance(take_backs) && !counted_.empty()) {
-                take_back();
+            if (random_.chance(how_many_settle()) && !counted_.empty()) {
+                settle();
             } else if (mix_.rulings && random_.chance(6)) {
                 intervene();
             } else {
@@ -179,11 +178,14 @@ class Planner {
     }
 
   private:
-    /* What an earlier request has counted, and may be taken back. */
+    /* What an earlier request has counted, and may be settled. */
     struct Counted {
         int64_t time;
         uint64_t id;
         std::vector<Limit> limits;
+
+        /* It was, with their true costs. */
+        bool is_settled = false;
     };
 
     const Mix &mix_;
@@ -207,6 +209,11 @@ class Planner {
 
     /* That the last answer named. */
     int64_t wait_;
+
+    /* Many requests are settled one after the other, and have cost so much that
+     * no sum can take it. */
+    bool is_ruinous_ = false;
+    bool is_ruin_ = false;
 
     /* When what operators have ruled ends. */
     std::vector<int64_t> ruling_ends_;
@@ -258,7 +265,7 @@ class Planner {
             mix_.counts_refused && (mix_.hammers || random_.chance(30));
 
         /* no bound to what is counted there, and no more than 2^53 is exact */
-        if (is_huge() && limit.has_buckets()) {
+        if (is_huge() && (limit.has_buckets() || mix_.settles)) {
             limit.counts_refused = false;
         }
 
@@ -271,6 +278,24 @@ class Planner {
         key.has_tiers = mix_.tiers && key.may_be_overridden;
 
         round_.keys.push_back(key);
+    }
+
+    /* Of 100 calls. */
+    int how_many_settle()
+    {
+        constexpr size_t kMany = 30;
+
+        if (!mix_.take_backs) {
+            return 0;
+        }
+
+        if (is_ruinous_) {
+            is_ruin_ = is_ruin_ ? !counted_.empty() : counted_.size() > kMany;
+            return is_ruin_ ? 80 : 0;
+        }
+
+        /* of the few that are admitted in a crowd some must stay for a while */
+        return mix_.hammers ? 1 : 15;
     }
 
     size_t limits_of_request() const
@@ -316,7 +341,7 @@ class Planner {
         if (key->limit.has_buckets() || before.has_buckets()) {
             key->may_forget = false;
             key->backlog = 0;
-            keep_from_taking_back(key->limit);
+            keep_from_settling(key->limit);
         }
     }
 
@@ -423,8 +448,8 @@ class Planner {
         }
 
         limit.cost = cost_of(limit);
-        limit.may_be_taken_back = limit.algorithm != Algorithm::kPacked
-                                  || random_.chance(key.with_ids);
+        limit.may_be_settled = limit.algorithm != Algorithm::kPacked
+                               || random_.chance(key.with_ids);
 
         return limit;
     }
@@ -594,9 +619,9 @@ class Planner {
             key.backlog = 0;
         }
 
-        /* in buckets that would take back what others have counted since */
+        /* in buckets that would give back what others have counted since */
         if (call.intervention.act == Act::kForget && key.limit.has_buckets()) {
-            keep_from_taking_back(key.limit);
+            keep_from_settling(key.limit);
         }
 
         if (call.intervention.lasts > 0) {
@@ -645,7 +670,7 @@ class Planner {
         return std::clamp<int64_t>(length, 1, 365 * 86400 * kSecond);
     }
 
-    void keep_from_taking_back(const Limit &forgotten)
+    void keep_from_settling(const Limit &forgotten)
     {
         for (Counted &counted : counted_) {
             std::vector<Limit> &limits = counted.limits;
@@ -710,7 +735,10 @@ class Planner {
             call.may_seem_used.push_back(key.backlog > 0);
             call.may_be_short = call.may_be_short || key.backlog > 0;
 
-            if (call.answers[i].admits == 2 && limit.may_be_taken_back) {
+            bool has_looked = mix_.settles && limit.cost == 0;
+
+            if ((call.answers[i].admits == 2 || has_looked)
+                && limit.may_be_settled) {
                 counted.limits.push_back(limit);
             }
         }
@@ -723,7 +751,7 @@ class Planner {
     }
 
     /* Soon or late, all of it or a part, and now and then once more. */
-    void take_back()
+    void settle()
     {
         size_t index = counted_.size() - 1;
 
@@ -732,11 +760,16 @@ class Planner {
                 random_.below(static_cast<int64_t>(counted_.size())));
         }
 
+        /* the others are never settled, so that who comes once more is known */
+        if (mix_.settles) {
+            choose_true_costs(&counted_[index]);
+        }
+
         Counted counted = counted_[index];
 
         forget_counted(index);
 
-        if (counted.limits.size() > 1 && random_.chance(30)) {
+        if (!mix_.settles && counted.limits.size() > 1 && random_.chance(30)) {
             counted.limits.pop_back();
         }
 
@@ -745,37 +778,130 @@ class Planner {
             return;
         }
 
-        pass_time();
+        /* what has cost more gets a time of its own */
+        if (mix_.settles) {
+            go_on();
+        } else {
+            pass_time();
+        }
 
-        Call call{};
-
-        call.takes_back = true;
-        call.time = now_;
-        call.then = counted.time;
-        call.id = counted.id;
-        call.limits = std::move(counted.limits);
-
-        for (Limit &limit : call.limits) {
+        for (Limit &limit : counted.limits) {
             limit.algorithm = key_of(limit).limit.algorithm;
         }
 
-        call.taken_back =
-            model_.take_back(now_, call.then, call.id, call.limits);
+        if (counted.is_settled) {
+            keep_what_changes_nothing(&counted);
+        }
+
+        if (!counted.limits.empty()) {
+            settle(counted);
+        }
+    }
+
+    void settle(const Counted &counted)
+    {
+        Call call{};
+        size_t dropped = 0;
+
+        call.settles = true;
+        call.time = now_;
+        call.then = counted.time;
+        call.id = counted.id;
+        call.limits = counted.limits;
+        call.settled = model_.settle(now_, call.then, call.id, call.limits);
+
+        for (const Limit &limit : call.limits) {
+            if (limit.true_cost > limit.cost) {
+                follow_backlog(&key_of(limit), call.limits.size(), dropped);
+                dropped += model_.passed(limit.key).dropped;
+            }
+        }
 
         /* what has left may still be there */
         if (has_backlog(round_.keys)) {
-            call.taken_back.at_most = static_cast<int>(call.limits.size());
+            call.settled.at_most = static_cast<int>(call.limits.size());
         }
 
         round_.calls.push_back(std::move(call));
     }
 
-    /* So that it is not taken back once more: now and then it is, but only from
-     * logs, as in buckets that would take back what another has counted. */
+    /* What a request turns out to have cost. */
+    void choose_true_costs(Counted *counted)
+    {
+        std::vector<Limit> &limits = counted->limits;
+
+        if (counted->is_settled) {
+            return;
+        }
+
+        if (limits.size() > 1 && random_.chance(30)) {
+            limits.pop_back();
+        }
+
+        bool is_nothing = random_.chance(20);
+
+        for (Limit &limit : limits) {
+            limit.true_cost = is_nothing ? 0 : true_cost_of(limit);
+        }
+    }
+
+    int64_t true_cost_of(const Limit &limit)
+    {
+        constexpr int64_t kMost = 1000000000000000;
+        int64_t kind = random_.below(100);
+        int64_t cost = limit.cost;
+
+        /* the sum must be known to be cut */
+        if (is_huge() && key_of(limit).backlog > 0) {
+            return random_.between(0, cost);
+        }
+
+        if (is_ruinous_ && kind >= 15) {
+            return random_.between(std::clamp(cost, kMost / 2, kMost), kMost);
+        }
+
+        if (kind < 40) {
+            return random_.between(0, cost);
+        }
+
+        if (kind < 50) {
+            return cost;
+        }
+
+        int64_t most = kind < 70   ? cost + 5
+                       : kind < 90 ? cost + 1 + limit.max / 4
+                       : kind < 98 ? 2 * limit.max
+                                   : 10 * limit.max;
+
+        return random_.between(std::min(cost, kMost), std::min(most, kMost));
+    }
+
+    /* Once more is for what can be told to have been settled: what was counted
+     * then may have left by now, or have become one with others. */
+    void keep_what_changes_nothing(Counted *counted)
+    {
+        auto changes_something = [&](const Limit &limit) {
+            Model copy = model_;
+
+            return copy.settle(now_, counted->time, counted->id, {limit})
+                       .at_most
+                   > 0;
+        };
+        std::vector<Limit> &limits = counted->limits;
+
+        limits.erase(
+            std::remove_if(limits.begin(), limits.end(), changes_something),
+            limits.end());
+    }
+
+    /* So that it is not settled once more: now and then it is, but only in
+     * logs, as in buckets that would change what another has counted. */
     void forget_counted(size_t index)
     {
-        std::vector<Limit> &limits = counted_[index].limits;
+        Counted &counted = counted_[index];
+        std::vector<Limit> &limits = counted.limits;
 
+        counted.is_settled = mix_.settles;
         limits.erase(std::remove_if(limits.begin(), limits.end(),
                                     [](const Limit &limit) {
                                         return limit.has_buckets();
@@ -795,7 +921,7 @@ class Planner {
             [&](const Limit &limit) { return key_of(limit).may_forget; });
     }
 
-    const Key &key_of(const Limit &limit) const
+    Key &key_of(const Limit &limit)
     {
         return *std::find_if(
             round_.keys.begin(), round_.keys.end(),

@@ -285,7 +285,7 @@ inline std::string name_of(int key)
 /* One that may be asked in the short form. */
 inline bool is_ordinary(const Call &call)
 {
-    return !call.takes_back && !call.intervenes
+    return !call.settles && !call.intervenes
            && std::all_of(call.limits.begin(), call.limits.end(),
                           [](const Limit &limit) {
                               return limit.cost == 1 && !limit.counts_refused
@@ -327,12 +327,13 @@ inline void add_short_form(const Call *calls, size_t count,
 
 inline void add_long_form(const Call &call, std::vector<std::string> *args)
 {
-    args->push_back(call.takes_back ? std::to_string(call.then) : "");
+    args->push_back(call.settles ? std::to_string(call.then) : "");
     args->push_back(id_of(call.id));
 
     for (const Limit &limit : call.limits) {
         args->push_back(std::to_string(limit.window));
-        args->push_back(std::to_string(limit.max));
+        args->push_back(
+            std::to_string(call.settles ? limit.true_cost : limit.max));
         args->push_back(std::to_string(limit.cost));
         args->push_back(algorithm_of(limit));
         args->push_back(rule_of(limit));
