@@ -130,6 +130,10 @@ void note_how_zones_are_used(const MainConf &mcf)
                 limit.zone->is_revised = true;
             }
 
+            if (limit.settle != nullptr) {
+                limit.zone->settles = true;
+            }
+
             if (limits.size() > 1) {
                 limit.zone->has_company = true;
             }

@@ -392,12 +392,14 @@ void Check::end(ngx_uint_t status) noexcept
 /* If it is not known, what was reserved stands. */
 void Check::find_true_cost(AppliedLimit *applied) noexcept
 {
-    int64_t cost = applied->cost;
-    bool is_known = evaluate_true_cost(r_, *applied->limit, &cost);
+    Settlement settlement{applied->cost, applied->cost, false};
 
-    applied->true_cost = cost;
-    applied->is_unsettled = cost != applied->cost;
-    (void)is_known;
+    settlement.is_known =
+        evaluate_true_cost(r_, *applied->limit, &settlement.cost);
+    main_conf(r_)->recorder->record(*applied->limit->zone, settlement);
+
+    applied->true_cost = settlement.cost;
+    applied->is_unsettled = settlement.cost != applied->cost;
 }
 
 ngx_uint_t status_of(ngx_http_request_t *r) noexcept
