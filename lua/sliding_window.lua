@@ -48,8 +48,8 @@
 --
 -- What a request has cost may be known only when it has ended. Then it is settled.
 --   less       is given back: what was counted keeps its time, and costs less from now on.
---              If it was nothing, or has left the window and is not there any more, that
---              changes nothing that anybody could notice
+--              If it has cost nothing, it is gone. What has left the window makes no
+--              difference any more, whether it is still there or not
 --   more       is counted as of now, whether there is room for it or not, and whether what
 --              was counted is still there or not: those who come next wait for it. Of a
 --              request that only looked that is all that it has cost

@@ -50,6 +50,7 @@ struct Mix {
     bool starts_anew() const { return changes && buckets; }
 };
 
+/* New ones come last: those before them make the same requests as ever. */
 inline std::vector<Mix> mixes()
 {
     std::vector<Mix> list;
@@ -212,6 +213,55 @@ inline std::vector<Mix> mixes()
     mix.checks = Checks::kInvariants;
     list.push_back(mix);
 
+    mix = Mix{"a long log is exact, however much of it leaves at a time", 8};
+    mix.logs = true;
+    mix.keys = 1;
+    mix.max = 8000;
+    mix.requests = 12000;
+    mix.checks = Checks::kLongWaits;
+    list.push_back(mix);
+
+    mix.title = "and so is a packed one";
+    mix.logs = false;
+    mix.packed = true;
+    list.push_back(mix);
+
+    mix.title = "so are several that are asked about at once";
+    mix.logs = true;
+    mix.keys = mix.limits = 4;
+    mix.max = 1500;
+    mix.requests = 6000;
+    list.push_back(mix);
+
+    mix = Mix{"a long log of costs never names a wait too long", 16};
+    mix.logs = mix.costs = true;
+    mix.keys = 1;
+    mix.max = 8000;
+    mix.requests = 12000;
+    mix.checks = Checks::kLongWaits;
+    list.push_back(mix);
+
+    mix.title = "nor does a packed one";
+    mix.logs = false;
+    mix.packed = true;
+    list.push_back(mix);
+
+    mix.title = "nor do several at a time, with max varying";
+    mix.share = 14;
+    mix.logs = true;
+    mix.tiers = true;
+    mix.keys = mix.limits = 2;
+    mix.max = 2000;
+    mix.requests = 6000;
+    list.push_back(mix);
+
+    mix.keys = mix.limits = 1;
+    mix.share = 16;
+    mix.tiers = false;
+    mix.title = "also when the clock steps back, and requests are taken back";
+    mix.steps_back = mix.take_backs = true;
+    list.push_back(mix);
+
     mix = Mix{"costs are settled when requests end", 60};
     mix.logs = mix.packed = mix.buckets = mix.costs = mix.take_backs =
         mix.settles = true;
@@ -275,55 +325,6 @@ inline std::vector<Mix> mixes()
     mix.max = 8000;
     mix.requests = 12000;
     mix.checks = Checks::kLongWaits;
-    list.push_back(mix);
-
-    mix = Mix{"a long log is exact, however much of it leaves at a time", 8};
-    mix.logs = true;
-    mix.keys = 1;
-    mix.max = 8000;
-    mix.requests = 12000;
-    mix.checks = Checks::kLongWaits;
-    list.push_back(mix);
-
-    mix.title = "and so is a packed one";
-    mix.logs = false;
-    mix.packed = true;
-    list.push_back(mix);
-
-    mix.title = "so are several that are asked about at once";
-    mix.logs = true;
-    mix.keys = mix.limits = 4;
-    mix.max = 1500;
-    mix.requests = 6000;
-    list.push_back(mix);
-
-    mix = Mix{"a long log of costs never names a wait too long", 16};
-    mix.logs = mix.costs = true;
-    mix.keys = 1;
-    mix.max = 8000;
-    mix.requests = 12000;
-    mix.checks = Checks::kLongWaits;
-    list.push_back(mix);
-
-    mix.title = "nor does a packed one";
-    mix.logs = false;
-    mix.packed = true;
-    list.push_back(mix);
-
-    mix.title = "nor do several at a time, with max varying";
-    mix.share = 14;
-    mix.logs = true;
-    mix.tiers = true;
-    mix.keys = mix.limits = 2;
-    mix.max = 2000;
-    mix.requests = 6000;
-    list.push_back(mix);
-
-    mix.keys = mix.limits = 1;
-    mix.share = 16;
-    mix.tiers = false;
-    mix.title = "also when the clock steps back, and requests are taken back";
-    mix.steps_back = mix.take_backs = true;
     list.push_back(mix);
 
     return list;
