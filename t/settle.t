@@ -330,6 +330,39 @@ subtest 'a worker that is killed leaves the reservation' => sub {
     like $nginx->bad_lines, qr/exited on signal 9/, 'it was killed';
 };
 
+subtest 'the metrics tell what was reserved, and what became of it' => sub {
+    my $other = start_nginx(<<"END", http => "sliding_limit_redis redis://127.0.0.1:${\ $redis->port} timeout=10s connect_timeout=5s;");
+        location /settled/ { ${\ limit('redis_log', $plain)} proxy_pass $upstream/; }
+        location /plain/ { sliding_limit zone=plain max=9 window=60s key=\$remote_addr; proxy_pass $upstream/; }
+        location /look { sliding_limit_metrics; sliding_limit off; }
+END
+    # up by 30, down by 15, even, nothing said
+    $other->try("/settled/?k=metrics&reserve=$_->[0]&tokens=$_->[1]") for [10, 40], [20, 5], [7, 7], [3, ''];
+    $other->try("/settled/?k=metrics&reserve=99&tokens=1");
+    $other->try('/plain/');
+
+    my $json = (get($other->port, '/look?format=json'))[2];
+    my ($settled) = $json =~ /"settled":(\{.*?\}\})/;
+    my $buckets = join ',', '[0,0]', '[1,0]', '[10,3]', map { '[1' . '0' x $_ . ',4]' } 2 .. 12;
+    is $settled, '{"requests":{"up":1,"down":1,"even":1,"stood":1},"reserved":40,"entered":30,"given_back":15,'
+        . qq("cost":{"buckets":[$buckets],"count":4,"sum":55}});
+    is scalar(() = $json =~ /"settled"/g), 1, 'of zones that settle';
+
+    my $text = (get($other->port, '/look?format=prometheus'))[2];
+    my %expected = ('zone_settlements_total{zone="redis_log",direction="up"}' => 1,
+        'zone_settlements_total{zone="redis_log",direction="down"}' => 1,
+        'zone_settlements_total{zone="redis_log",direction="even"}' => 1,
+        'zone_settlements_total{zone="redis_log",direction="stood"}' => 1,
+        'zone_reserved_units_total{zone="redis_log"}' => 40,
+        'zone_entered_units_total{zone="redis_log"}' => 30,
+        'zone_given_back_units_total{zone="redis_log"}' => 15,
+        'zone_request_cost_bucket{zone="redis_log",le="10"}' => 3,
+        'zone_request_cost_bucket{zone="redis_log",le="+Inf"}' => 4,
+        'zone_request_cost_sum{zone="redis_log"}' => 55,
+        'zone_request_cost_count{zone="redis_log"}' => 4);
+    like $text, qr/^nginx_sliding_limit_\Q$_ $expected{$_}\E$/m, $_ for sort keys %expected;
+};
+
 # ---- Redis is away when the request ends
 
 subtest 'what cannot be delivered waits until Redis is back' => sub {

@@ -228,6 +228,7 @@ subtest 'nginx -t' => sub {
     my $limit = 'server { location / { sliding_limit zone=z max=1 window=1s key=$remote_addr settle=%s; } }';
     like $says->(sprintf $limit, '5'), qr/invalid settle "5", must be a variable that is known when the request ends, for example \$bytes_sent/;
     like $says->(sprintf $limit, '$nothing_such'), qr/unknown "nothing_such" variable/;
+    like $says->(sprintf $limit, '$bytes_sent count=denied'), qr/zone "z" has settle=\$bytes_sent and count=denied; refused requests are never settled, so leave out one of the two/;
     like $says->(sprintf $limit, '$http_x_cost'), qr/a client chooses its own settle with what it sends as "\$http_x_cost"/;
     like $says->(sprintf $limit, '$sliding_limit_usage'), qr/\$sliding_limit_usage in \S+nginx.conf:1 is always empty; add where the number stands in responses/;
     my $fine = $says->('sliding_limit_usage usage.total_tokens;' . sprintf $limit, '$sliding_limit_usage');

@@ -297,6 +297,22 @@ void warn_of_mistakes(ngx_conf_t *cf, const LimitParameters &given,
     }
 }
 
+/* What a refused request would have cost nobody will ever know. */
+bool fit_together(ngx_conf_t *cf, const LimitParameters &given)
+{
+    if (given.settle.len == 0 || given.count.len == 0) {
+        return true;
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "sliding_limit: zone \"%V\" has settle=%V and "
+                       "count=%V; refused requests are never settled, so "
+                       "leave out one of the two",
+                       &given.zone, &given.settle, &given.count);
+
+    return false;
+}
+
 bool read_limit(ngx_conf_t *cf, Limit *limit)
 {
     LimitParameters given{};
@@ -314,9 +330,11 @@ bool read_limit(ngx_conf_t *cf, Limit *limit)
     limit->dry_run = given.dry_run.len != 0;
 
     bool ok =
-        set_number(cf, "max", &given.max,
-                   "a whole number from 0 to 1000000000000000, or a variable",
-                   &limit->max)
+        fit_together(cf, given)
+        && set_number(
+            cf, "max", &given.max,
+            "a whole number from 0 to 1000000000000000, or a variable",
+            &limit->max)
         && set_zone(cf, given, limit->max, &limit->zone)
         && (given.cost.len == 0
             || set_number(cf, "cost", &given.cost,
