@@ -179,7 +179,7 @@ for my $page (pages()) {
 
 for my $guide ('docs/architecture.md', 'src/ngx_http_sliding_limit_module.cpp') {
     my $text = contents($guide);
-    my @files = $text =~ m{\b((?:answer|base|config|metrics|monitor|redis|request|store)/(?:pure/)?sl_\w+)}g;
+    my @files = $text =~ m{\b((?:answer|base|config|metrics|monitor|redis|request|store|usage)/(?:pure/)?sl_\w+)}g;
     is join(' ', grep { !-e "src/$_.h" && !-e "src/$_.cpp" } @files), '', "$guide names files that are there";
     my @suites = $text =~ m{\b(t/\w+\.t)\b}g;
     is join(' ', grep { !-e } @suites), '', "$guide names suites that are there";
@@ -212,6 +212,9 @@ subtest 'the ACL line is enough' => sub {
     location /given_back { sliding_limit zone=back max=2 window=1s key=a cost=2 count_status=403; empty_gif; }
     location /given_back_packed { sliding_limit zone=back_packed max=2 window=1s key=a algorithm=packed count_status=403; empty_gif; }
     location /given_back_buckets { sliding_limit zone=back_buckets max=2 window=1s key=a algorithm=buckets count_status=403; empty_gif; }
+    location /settled { sliding_limit zone=settled max=9 window=60s key=a cost=2 settle=$arg_cost; empty_gif; }
+    location /settled_packed { sliding_limit zone=settled_packed max=9 window=60s key=a cost=2 algorithm=packed settle=$arg_cost; empty_gif; }
+    location /settled_buckets { sliding_limit zone=settled_buckets max=9 window=60s key=a cost=2 algorithm=buckets settle=$arg_cost; empty_gif; }
 END
     for my $path (qw(log cost packed packed_cost buckets denied)) {
         my @status = map { (get($nginx->port, "/$path"))[0] } 1 .. 3;
@@ -220,6 +223,15 @@ END
     for my $path (qw(given_back given_back_packed given_back_buckets)) {
         my @status = map { (get($nginx->port, "/$path"))[0] } 1 .. 3;
         is "@status", '200 200 200', $path;
+    }
+    # of two that are reserved one is given back, and later seven are entered
+    for my $path (qw(settled settled_packed settled_buckets)) {
+        my $left = sub { (get($nginx->port, "/$path?cost=$_[0]"))[1]{'x-ratelimit-remaining'} };
+        is $left->(1), 7, "$path: reserved";
+        wait_until { $left->(0) == 6 } 10, 'what is given back';
+        is $left->(9), 6, 'given back';
+        wait_until { (get($nginx->port, "/$path?cost=0"))[0] == 429 } 10, 'what is entered';
+        pass 'entered';
     }
     sleep 1.8;
     is +(get($nginx->port, "/$_"))[0], 200, "$_: also when entries expire" for qw(log cost packed packed_cost buckets);

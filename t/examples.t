@@ -12,14 +12,18 @@ use IO::Select ();
 use IO::Socket::INET ();
 use JSON::PP qw(decode_json);
 use SlidingLimit::Servers qw(begin_request free_port module nginx_binary request start_nginx start_redis wait_until);
+use SlidingLimit::Streams qw(start_streams);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
 my %tests = (
     'api-keys.conf' => \&api_keys,
+    'bytes.conf' => \&bytes,
     'grpc.conf' => \&grpc,
     'hybrid.conf' => \&hybrid,
+    'llm-tokens.conf' => \&llm_tokens,
     'login.conf' => \&login,
+    'slow-queries.conf' => \&slow_queries,
     'tiers.conf' => \&tiers,
     'writes.conf' => \&writes,
 );
@@ -68,6 +72,9 @@ GRPC
 
 is_deeply [sort map { basename $_ } glob 'examples/*.conf'], [sort 'redis.conf', keys %tests],
     'every configuration in examples/ is tried here';
+
+# Answers that take their time, with what they have cost.
+my $streams = start_streams();
 
 my ($redis, $nginx);
 
@@ -511,4 +518,261 @@ sub told {
     # nginx rounds up, and its clock may be a moment behind
     cmp_ok $headers->{'x-ratelimit-reset'}, '>=', $before - 1 + $wait, 'the reset is a Unix time';
     cmp_ok $headers->{'x-ratelimit-reset'}, '<=', time + 1 + $wait, 'not later than the wait';
+}
+
+# ---- What is known when a request ends
+
+# The example with these streams behind it, and a place to look at counts.
+sub start_with_streams {
+    my ($name, %also) = @_;
+    my ($server_name) = contents("examples/$name") =~ /(server_name \S+;)/;
+    my $more = delete $also{server} // '';
+
+    return start_example($name, $streams->port,
+        $server_name => "$server_name location = /look { sliding_limit_metrics; sliding_limit off; } $more", %also);
+}
+
+sub used {
+    my ($zone, $key) = @_;
+    my $answer = (ask("GET /look?zone=$zone&key=$key"))[2];
+    return $answer =~ /"used":(\d+)/ ? $1 : "unknown: $answer";
+}
+
+# What is settled is told to Redis after the answer, and nobody waits for it.
+sub comes_to {
+    my ($number, $zone, $key, $what) = @_;
+    eval { wait_until { used($zone, $key) eq $number } 5 };
+    is used($zone, $key), $number, $what;
+}
+
+# A request to a model, with a body of so many bytes, for the client that has this key.
+sub model_text {
+    my ($path, %with) = @_;
+    my $size = $with{size} // 2;
+    my @body = $with{chunked} ? 'Transfer-Encoding: chunked' : "Content-Length: $size";
+    my $body = $with{chunked} ? "2\r\n{}\r\n0\r\n\r\n" : '{' . ' ' x ($size - 2) . '}';
+
+    return request_text("POST $path", @body, $with{key} ? "Authorization: Bearer $with{key}" : ()) . $body;
+}
+
+sub ask_model { return request($nginx->port, model_text(@_), 30) }
+
+# The statuses of requests that run at the same time, as "200:2 429:8".
+sub at_once {
+    my ($times, @what) = @_;
+    my @clients = map { begin_request($nginx->port, model_text(@what)) } 1 .. $times;
+    my %count;
+
+    $count{ (join '', <$_>) =~ m{^HTTP/1\.1 (\d+)} ? $1 : 0 }++ for @clients;
+    return join ' ', map { "$_:$count{$_}" } sort keys %count;
+}
+
+sub llm_tokens {
+    my $alice = '6f1c0a52d7e94b3b9c5e2f8a41d07b36';
+    my $bob = 'b93e7d10c6f845a28d4a0e59f7c3126e';
+    my $chat = '/v1/chat/completions';
+    $nginx = start_with_streams('llm-tokens.conf');
+    my $forget = sub { $redis->cli('FLUSHALL') };
+
+    # whatever model it is, as a whole or in a stream
+    my @totals = ("$chat?", "$chat?stream=1&pieces=5&pause=0.02&", '/v1/responses?stream=1&pieces=5&',
+        '/v1beta/models/m:generateContent?', '/v1beta/models/m:streamGenerateContent?stream=1&pieces=5&pause=0.02&');
+    for my $path (@totals) {
+        $forget->();
+        my ($status, $headers, $body) = ask_model("${path}tokens=350", key => $alice);
+        is $status, 200, $path;
+        like $body, qr/hi|350/, 'the answer arrives';
+        like $headers->{ratelimit}, qr/"llm_minute";r=199000;/, 'an estimate is reserved';
+        comes_to(350, $_, 'alice', "$_: the true number counts") for qw(llm_minute llm_day);
+        is used('llm_requests', 'alice'), 1, 'and the request';
+    }
+
+    for my $path ('/v1/messages?', '/v1/messages?stream=1&pieces=5&pause=0.02&', '/api/chat?pieces=5&pause=0.02&') {
+        $forget->();
+        is +(ask_model("${path}tokens=3000", key => $alice, size => 1234))[0], 200, $path;
+        comes_to(2700, $_, 'alice', "$_: output in tokens") for qw(llm_output llm_output_day);
+        is used('llm_input', 'alice'), 1234, 'input in bytes';
+    }
+
+    # ---- estimates
+    $forget->();
+    my %estimates = (2 => 1000, 999 => 1000, 1000 => 1750, 3999 => 1750, 4000 => 3250, 9999 => 3250, 10000 => 10750,
+        39999 => 10750, 40000 => 25750, 99999 => 25750, 100000 => 100000, 999999 => 100000);
+    for my $size (sort { $a <=> $b } keys %estimates) {
+        $forget->();
+        my ($status, $headers) = ask_model("$chat?tokens=1", key => $alice, size => $size);
+        my ($left) = $headers->{ratelimit} =~ /"llm_minute";r=(\d+)/;
+        is 200_000 - $left, $estimates{$size}, "$size bytes";
+    }
+    my ($status, $headers) = ask_model("$chat?tokens=1", key => $bob, chunked => 1);
+    like $headers->{ratelimit}, qr/"llm_minute";r=100000;/, 'a length that is not known';
+    is +(ask_model('/v1/messages?tokens=10', key => $bob, chunked => 1))[0], 200;
+    is used('llm_input', 'bob'), 100_000, 'is no way round for input either';
+
+    # ---- the same number for everybody at once
+    $forget->();
+    is at_once(10, "$chat?stream=1&pieces=10&pause=0.1&tokens=350", key => $alice, size => 200_000), '200:2 429:8',
+        'requests that run at the same time cannot have the same tokens';
+    comes_to(700, $_, 'alice', "$_: and in the end only what they have cost") for qw(llm_minute llm_day);
+    is used('llm_requests', 'alice'), 2, 'refused requests are charged to no limit';
+    is at_once(2, "$chat?tokens=350", key => $alice, size => 200_000), '200:1 429:1', 'only what is left can be reserved';
+
+    # ---- debt
+    $forget->();
+    is at_once(20, "$chat?stream=1&pieces=10&pause=0.05&tokens=20000", key => $alice), '200:20', 'estimates that are too low';
+    comes_to(400_000, 'llm_minute', 'alice', 'are made good by what they were too low');
+    ($status, $headers) = ask_model("$chat?tokens=1", key => $alice);
+    is $status, 429, 'so that the next one waits';
+    cmp_ok $headers->{'retry-after'}, '>', 30, 'for long';
+    is used('llm_minute', 'alice'), 400_000, 'and settles nothing';
+    is +(ask_model("$chat?tokens=1", key => $bob))[0], 200, 'others do not wait';
+
+    # ---- what has cost nothing, or nobody knows what
+    $forget->();
+    is +(ask_model("$chat?tokens=350&status=500", key => $alice))[0], 500;
+    comes_to(0, 'llm_minute', 'alice', 'an error costs no tokens');
+    ask_model("$chat?tokens=350&usage=0&stream=1", key => $alice);
+    sleep 0.3;
+    is used('llm_minute', 'alice'), 1000, 'an answer that does not say costs the estimate';
+
+    for my $asked ('stream=1&pieces=200&pause=0.05&tokens=350', 'wait=5&tokens=350') {
+        $forget->();
+        my $client = begin_request($nginx->port, model_text("$chat?$asked", key => $alice));
+        wait_until { used('llm_minute', 'alice') == 1000 } 5, 'the reservation';
+        sleep 0.2;
+        close $client;
+        sleep 0.3;
+        is used('llm_minute', 'alice'), 1000, 'so does one that is not waited for';
+    }
+
+    $forget->();
+    my $client = begin_request($nginx->port, model_text('/v1beta/x?stream=1&pieces=200&pause=0.05&tokens=9000', key => $alice));
+    my $read = '';
+    sysread $client, $read, 4096, length $read or die 'no answer' until $read =~ /totalTokenCount.*totalTokenCount/s;
+    close $client;
+    wait_until { my $used = used('llm_minute', 'alice'); $used > 900 && $used < 1000 } 5, 'what a broken stream has cost';
+    pass 'but where every event says it, what the last one has said counts';
+
+    # ---- who it is, and how often
+    $forget->();
+    is answers(61, 'GET /v1/models', headers => ['Authorization: Bearer made-up']), '200:60 429:1', '60 requests a minute';
+    is used('llm_requests', '127.0.0.1'), 60, 'by address, with a made-up key';
+    is used('llm_minute', '127.0.0.1'), 60, 'which cost next to no tokens';
+    my (undef, $seen) = ask('GET /v1/models', headers => ["X-Api-Key: $bob", 'Accept-Encoding: gzip']);
+    is used('llm_requests', 'bob'), 1, 'a key can be in either header';
+    is $seen->{'x-seen'}, '', 'and nobody is asked for compressed answers';
+    (undef, $seen) = ask('GET /v1/models', headers => ["Authorization: Bearer $bob"]);
+    is $seen->{'x-seen'}, "Authorization=Bearer $bob", 'the key reaches the application';
+
+    # ---- a day
+    $forget->();
+    $nginx = start_with_streams('llm-tokens.conf', 'max=2000000' => 'max=3000');
+    ask_model("$chat?tokens=2500", key => $alice);
+    comes_to(2500, 'llm_day', 'alice', 'a day has its own limit');
+    is +(ask_model("$chat?tokens=1", key => $alice))[0], 429, 'which refuses, too';
+    is used('llm_minute', 'alice'), 2500, 'and then the minute is not charged';
+}
+
+sub bytes {
+    my $raw = sub {
+        my ($what, @headers) = @_;
+        my $client = begin_request($nginx->port, request_text($what, @headers));
+        local $/;
+        return length <$client>;
+    };
+    $nginx = start_with_streams('bytes.conf');
+
+    my $sent = $raw->('GET /download/a?size=5000&pieces=4&pause=0.05');
+    cmp_ok $sent, '>', 20_000, 'a download arrives';
+    comes_to($sent, 'bytes', '127.0.0.1', 'and its bytes count');
+    is +(ask('GET /download/a?size=10'))[1]{'x-ratelimit-remaining'}, 999_999_999 - $sent, 'as the client is told';
+    $redis->cli('FLUSHALL');
+    $sent = $raw->('HEAD /download/a?size=5000');
+    comes_to($sent, 'bytes', '127.0.0.1', 'without a body, those of the header');
+
+    $redis->cli('FLUSHALL');
+    my $client = begin_request($nginx->port, request_text('GET /download/a?size=1000&pieces=100&pause=0.05'));
+    sysread $client, my $begun, 1000;
+    is used('bytes', '127.0.0.1'), 1, 'while it runs, one is reserved';
+    close $client;
+    wait_until { used('bytes', '127.0.0.1') > 1 } 10, 'the end';
+    cmp_ok used('bytes', '127.0.0.1'), '<', 50_000, 'of what is broken off that counts which was sent';
+
+    my @downloads = map { begin_request($nginx->port, request_text('GET /download/a?size=10&wait=2')) } 1 .. 4;
+    sleep 0.3;
+    is answers(1, 'GET /download/a?size=10'), '429:1', 'four downloads at the same time are enough';
+    is answers(1, 'GET /other?size=10'), '200:1', 'elsewhere there is no limit';
+    like join('', <$_>), qr/^HTTP\/1.1 200/, 'they go on' for @downloads;
+
+    $redis->cli('FLUSHALL');
+    $nginx = start_with_streams('bytes.conf', 'max=1000000000' => 'max=30000');
+    is answers(1, 'GET /download/a?size=20000'), '200:1', 'what is left is enough';
+    wait_until { used('bytes', '127.0.0.1') > 20_000 } 10;
+    is answers(1, 'GET /download/a?size=20000'), '200:1', 'for the last one, which goes beyond';
+    wait_until { used('bytes', '127.0.0.1') > 40_000 } 10;
+    is answers(1, 'GET /download/a?size=1'), '429:1', 'then nothing is sent';
+    is answers(1, 'GET /download/a?size=1', from => '127.0.0.2'), '200:1', 'to this address';
+}
+
+sub slow_queries {
+    my $log = sub { my $path = $nginx->dir . '/logs/times.log'; return -e $path ? contents($path) : '' };
+    my $start = sub {
+        my (%also) = @_;
+        $redis->cli('FLUSHALL');
+        $nginx = start_with_streams('slow-queries.conf', server => <<'END', %also,
+    access_log logs/times.log times;
+    location = /own { sliding_limit zone=busy max=20000 window=1m key=$sliding_limit_addr cost=100 settle=$slow_ms; empty_gif; }
+END
+            "\nmap \$request_time" => "\nlog_format times '\$upstream_response_time|\$request_time|\$uri';\nmap \$request_time");
+    };
+    # the milliseconds that a request has taken, according to the log
+    my $taken = sub {
+        my ($path, $column) = @_;
+        wait_until { $log->() =~ /\|\Q$path\E$/m } 10, "$path in the log";
+        my ($line) = $log->() =~ /^(.*)\|\Q$path\E$/m;
+        return (split /\|/, $line)[$column] =~ tr/.//dr + 0;
+    };
+
+    $start->();
+    is +(ask('GET /first?wait=0.3'))[1]{'x-ratelimit-remaining'}, 19_900, 'a tenth of a second is reserved';
+    my $first = $taken->('/first', 0);
+    cmp_ok $first, '>=', 290, 'a query takes its time';
+    comes_to($first, 'busy', '127.0.0.1', 'which counts');
+    ask('GET /quick');
+    my $both = $first + $taken->('/quick', 0);
+    comes_to($both, 'busy', '127.0.0.1', 'of a quick one less than what was reserved');
+    ask('GET /own');
+    sleep 0.2;
+    is used('busy', '127.0.0.1'), $both, 'what asked nobody costs nothing';
+    ask('GET /longer?wait=1.1');
+    my $all = $both + $taken->('/longer', 0);
+    comes_to($all, 'busy', '127.0.0.1', 'seconds are milliseconds, too');
+
+    my $client = begin_request($nginx->port, request_text('GET /left?wait=0.5'));
+    wait_until { used('busy', '127.0.0.1') == $all + 100 } 10, 'the query';
+    close $client;
+    my $left = $taken->('/left', 0);
+    cmp_ok $left, '>=', 490, 'a query goes on when nobody waits for it';
+    comes_to($all + $left, 'busy', '127.0.0.1', 'and counts');
+
+    # one of two servers is not there
+    my $nobody = free_port();
+    $start->('http://127.0.0.1:3000' => 'http://pair', 'server {' => "upstream pair { server 127.0.0.1:$nobody; server 127.0.0.1:"
+        . $streams->port . "; }\nserver {");
+    ask("GET /pair$_?wait=0.2") for 1, 2;
+    wait_until { $log->() =~ m{/pair2$}m } 10, 'the log';
+    my ($which) = $log->() =~ m{, .*/pair([12])$}m;
+    ok $which, 'two servers were asked' or diag $log->();
+    comes_to($taken->("/pair$which", 1) + $taken->('/pair' . (3 - $which), 0), 'busy', '127.0.0.1', 'then the time of the request counts');
+    unlike $nginx->error_log, qr/settle of zone/, 'all of them are numbers';
+
+    $start->('max=20000' => 'max=1000');
+    my $text = request_text('GET /many?wait=0.5');
+    my @clients = map { begin_request($nginx->port, $text) } 1 .. 12;
+    my %count;
+    $count{ (join '', <$_>) =~ m{^HTTP/1\.1 (\d+)} ? $1 : 0 }++ for @clients;
+    is_deeply \%count, { 200 => 10, 429 => 2 }, 'only so many can run at the same time';
+    wait_until { used('busy', '127.0.0.1') >= 10 * 490 } 10, 'their ends';
+    is answers(1, 'GET /'), '429:1', 'and whoever has had more than its time waits';
+    is answers(1, 'GET /', from => '127.0.0.2'), '200:1', 'others do not';
 }

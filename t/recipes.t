@@ -10,18 +10,22 @@ use JSON::PP qw(decode_json);
 use SlidingLimit::PageExamples qw(answers ask start_example);
 use SlidingLimit::Pages qw(blocks contents section);
 use SlidingLimit::Servers qw(begin_request request start_nginx start_redis wait_until);
+use SlidingLimit::Streams qw(start_streams);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $PAGE = 'docs/recipes.md';
 my %recipes = (
+    'AI gateway' => \&ai_gateway,
     'API keys' => \&api_keys,
     'Behind a CDN' => \&behind_a_cdn,
+    'Bytes per day' => \&bytes_per_day,
     'Crawlers' => \&crawlers,
     'Gradual enforcement' => \&gradual_enforcement,
     'JSON access log' => \&json_access_log,
     'Login' => \&login,
     'OpenTelemetry' => \&opentelemetry,
+    'Slow queries' => \&slow_queries,
     'Tiers' => \&tiers,
     'WebSocket' => \&websocket,
     'fail2ban' => sub { ok -e 't/fail2ban.t', 'has a suite of its own' },
@@ -37,6 +41,7 @@ my $application = start_nginx(<<'END');
     location /login { if ($arg_password != right) { return 401; } return 200; }
     location / { return 200 "hello"; }
 END
+my $streams = start_streams();
 my $redis = start_redis();
 my $nginx;
 
@@ -112,6 +117,67 @@ sub crawlers {
     is answers($nginx, 1, 'GET /', headers => ['X-Asn: 64497']), '200:1', 'another network has another limit';
     is answers($nginx, 4, 'GET /', from => '127.0.0.5', headers => ['X-Asn: 64511']), '200:3 429:1',
         'one that is not listed has visitors';
+}
+
+# With answers that take their time, and a place to look at what has been counted.
+sub try_streams {
+    my ($text, %with) = @_;
+    return try("$text\nlocation = /look { sliding_limit_metrics; sliding_limit off; }\n", application => $streams->port, %with);
+}
+
+sub used {
+    my ($zone, $key) = @_;
+    return (ask($nginx, "GET /look?zone=$zone&key=$key"))[2] =~ /"used":(\d+)/ ? $1 : 'unknown';
+}
+
+# What a request has cost is told to Redis after its answer.
+sub comes_to {
+    my ($number, $zone, $key, $what) = @_;
+    eval { wait_until { used($zone, $key) eq $number } 5 };
+    is used($zone, $key), $number, $what;
+}
+
+sub ai_gateway {
+    my %alice = (headers => ['Authorization: Bearer 6f1c0a52d7e94b3b9c5e2f8a41d07b36']);
+    my $chat = 'POST /v1/chat/completions?stream=1&pieces=5&pause=0.05';
+    my $text = "$chat&tokens=350 HTTP/1.1\r\nHost: test\r\nConnection: close\r\n$alice{headers}[0]\r\n\r\n";
+    try_streams(@_);
+
+    my @clients = map { begin_request($nginx->port, $text) } 1 .. 55;
+    my %count;
+    $count{ (join '', <$_>) =~ m{^HTTP/1\.1 (\d+)} ? $1 : 0 }++ for @clients;
+    is_deeply \%count, { 200 => 50, 429 => 5 }, 'no more run at once than their estimates leave room for';
+    comes_to(50 * 350, 'ai_tokens', 'alice', 'then what they have cost counts');
+    is used('ai_requests', 'alice'), 50, 'refused requests are charged to no limit';
+
+    $redis->cli('FLUSHALL');
+    is answers($nginx, 1, "$chat&tokens=120000", %alice), '200:1', 'a request that costs far more';
+    comes_to(120_000, 'ai_tokens', 'alice', 'is entered');
+    is answers($nginx, 1, "$chat&tokens=1", %alice), '429:1', 'and the next one waits';
+    is answers($nginx, 1, "$chat&tokens=1&status=500"), '500:1', 'others do not';
+    comes_to(0, 'ai_tokens', '127.0.0.1', 'an error costs no tokens');
+    answers($nginx, 1, "$chat&tokens=350&usage=0");
+    sleep 0.3;
+    is used('ai_tokens', '127.0.0.1'), 2000, 'who does not say costs the estimate';
+}
+
+sub bytes_per_day {
+    try_streams($_[0], change => { 'max=1000000000' => 'max=30000' });
+    for my $number (1, 2) {
+        is answers($nginx, 1, 'GET /files/a?size=5000&pieces=4&pause=0.02'), '200:1', "download $number";
+        wait_until { used('bytes_day', '127.0.0.1') > 20_000 * $number } 10, 'its bytes';
+    }
+    is answers($nginx, 1, 'GET /files/a?size=1'), '429:1', 'then it is enough';
+    is answers($nginx, 1, 'GET /files/a?size=1', from => '127.0.0.2'), '200:1', 'for this address';
+}
+
+sub slow_queries {
+    try_streams($_[0], change => { 'max=10000' => 'max=1000' });
+    is answers($nginx, 5, 'GET /search'), '200:5', 'quick ones cost next to nothing';
+    is answers($nginx, 1, 'GET /search?wait=1.2'), '200:1', 'a slow one';
+    wait_until { used('search_ms', '127.0.0.1') >= 1190 } 10, 'its milliseconds';
+    is answers($nginx, 1, 'GET /search'), '429:1', 'is enough';
+    unlike $nginx->error_log, qr/settle of zone/, 'times are numbers without their point';
 }
 
 sub gradual_enforcement {
