@@ -5,15 +5,16 @@
  * Who has whom, in each worker:
  *
  *   RedisStore
- *     RedisRoutes            which server has which keys: SingleRoutes (there
- * is one, perhaps found by Sentinels) or ClusterRoutes RedisLocator where a
- * server is: FixedLocator, SentinelLocator WorkerBreaker        one per server;
- * its state is shared by all workers RedisChannel         `connections` per
- * server: the calls on their way RedisConnection    one hiredis context at a
- * time, set up and watched RedisRecovery      brings it back, with the breaker
- * and a probe CallCollector      calls of this turn that can go out together
- *         CallQueue          calls that have no reply yet
- *         Backlog            calls that wait for a connection
+ *     RedisRoutes          which server has which keys: SingleRoutes (there is
+ *                          one, perhaps found by Sentinels) or ClusterRoutes
+ *       RedisLocator       where a server is: FixedLocator, SentinelLocator
+ *       WorkerBreaker      one per server; all workers share its state
+ *       RedisChannel       `connections` per server: the calls on their way
+ *         RedisConnection  one hiredis context at a time, set up and watched
+ *         RedisRecovery    brings it back, with the breaker and a probe
+ *         CallCollector    calls of this turn that can go out together
+ *         CallQueue        calls that have no reply yet
+ *         Backlog          calls that wait for a connection
  *
  * Whoever is owned knows its owner by a small interface, and no more of it:
  * RedisUser, RecoveryUser, CallCarrier, ChannelOwner, LocatorUser.

@@ -332,9 +332,9 @@ int64_t Question::wait_until_left(const LimitQuery &limit, const Asked &asked,
 }
 
 /* A request that is being settled. */
-class Settlement {
+class Settling {
   public:
-    Settlement(Cells cells, const LimitQuery *limits, size_t count) noexcept
+    Settling(Cells cells, const LimitQuery *limits, size_t count) noexcept
         : cells_(cells), keys_(cells), limits_(limits), count_(count)
     {}
 
@@ -368,7 +368,7 @@ class Settlement {
     size_t count_;
 };
 
-void Settlement::lower(int64_t time_us) const noexcept
+void Settling::lower(int64_t time_us) const noexcept
 {
     for (size_t i = 0; i < count_; i++) {
         if (limits_[i].true_cost < limits_[i].cost) {
@@ -379,7 +379,7 @@ void Settlement::lower(int64_t time_us) const noexcept
 
 /* Whose count it is can be told in a log, and is not the same any more if it
  * was settled before; a bucket has all that was counted in it. */
-void Settlement::lower(const LimitQuery &limit, int64_t time_us) const noexcept
+void Settling::lower(const LimitQuery &limit, int64_t time_us) const noexcept
 {
     CellNumber number = find(limit, KeyOf::kCounted);
 
@@ -399,13 +399,13 @@ void Settlement::lower(const LimitQuery &limit, int64_t time_us) const noexcept
     }
 }
 
-bool Settlement::raises() const noexcept
+bool Settling::raises() const noexcept
 {
     return std::any_of(limits_, limits_ + count_,
                        [](const LimitQuery &limit) { return raises(limit); });
 }
 
-bool Settlement::raise(int64_t now_us) const noexcept
+bool Settling::raise(int64_t now_us) const noexcept
 {
     CellNumber spared[kMaxLimits];
     uint32_t needed = 0;
@@ -431,7 +431,7 @@ bool Settlement::raise(int64_t now_us) const noexcept
     return true;
 }
 
-void Settlement::raise(const LimitQuery &limit, int64_t now_us) const noexcept
+void Settling::raise(const LimitQuery &limit, int64_t now_us) const noexcept
 {
     KeyName name = keys_.name_of(limit, KeyOf::kCounted);
     CellNumber number = keys_.find(name);
@@ -463,8 +463,8 @@ void Settlement::raise(const LimitQuery &limit, int64_t now_us) const noexcept
 }
 
 /* For what may still be used. */
-int64_t Settlement::room(const LimitQuery &limit,
-                         CellNumber number) const noexcept
+int64_t Settling::room(const LimitQuery &limit,
+                       CellNumber number) const noexcept
 {
     int64_t used = number != kNoCell ? cells_.key(number).used : 0;
 
@@ -511,11 +511,11 @@ Decided MemoryTable::settle(const LimitQuery *limits, size_t count,
                             int64_t time_us, int64_t clock_us) noexcept
 {
     Change change(cells_);
-    Settlement settlement(cells_, limits, count);
+    Settling settling(cells_, limits, count);
 
-    settlement.lower(time_us);
+    settling.lower(time_us);
 
-    if (!settlement.raises()) {
+    if (!settling.raises()) {
         return Decided::kYes;
     }
 
@@ -524,7 +524,7 @@ Decided MemoryTable::settle(const LimitQuery *limits, size_t count,
     cells_.header().last_stamp_us = now_us;
     in_this_order();
 
-    return settlement.raise(now_us) ? Decided::kYes : Decided::kNoMemory;
+    return settling.raise(now_us) ? Decided::kYes : Decided::kNoMemory;
 }
 
 int64_t MemoryTable::next_stamp(int64_t clock_us) noexcept

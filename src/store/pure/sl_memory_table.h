@@ -34,13 +34,16 @@
  *   name a wait        512 blocks are read; after that it is named too short;
  *                      twice where a client has another max for a while
  *   settle             a block, or with buckets all (100, three in a block);
- * what has cost more is counted as a request is make room          two keys for
- * each limit, each of the oldest ones of 64 lists, besides those that are being
- * asked about idle keys          two for each limit remember, recall   a block,
- * and room for it a ruling           an entry; if it was the last to end, or
- * there is no room for another, all of them are looked at a client's place 512
- * blocks of each of its two keys list rulings       4096 entries rebuild all of
- * the memory, once after a process was killed
+ *                      a block for what has cost more
+ *   make room          two keys for each limit, each of the oldest ones of 64
+ *                      lists, besides those that are being asked about
+ *   idle keys          two for each limit
+ *   remember, recall   a block, and room for it
+ *   a ruling           an entry; if it was the last to end, or there is no room
+ *                      for another, all of them are looked at
+ *   a client's place   512 blocks of each of its two keys
+ *   list rulings       4096 entries
+ *   rebuild            all of the memory, once after a process was killed
  *
  * for each limit of a request, of which there are kMaxLimits at most.
  */
