@@ -56,7 +56,7 @@ bool is_to_be_settled(const AppliedLimit &applied, ngx_uint_t status) noexcept
 {
     const Limit &limit = *applied.limit;
 
-    if (limit.settle == nullptr || applied.answered_by == nullptr) {
+    if (applied.answered_by == nullptr) {
         return false;
     }
 

@@ -90,8 +90,9 @@ void note(AppliedLimit *applied, const LimitState &state,
 LimitQuery to_query(const AppliedLimit &applied) noexcept;
 
 /*
- * Whether what the request has cost for this limit becomes known when it ends
- * with this status: its store has counted it, or was told to count nothing yet.
+ * For a limit with settle=: whether what the request has cost becomes known
+ * when it ends with this status. Its store has counted it, or was told to count
+ * nothing yet.
  */
 bool is_to_be_settled(const AppliedLimit &applied, ngx_uint_t status) noexcept;
 

@@ -376,21 +376,26 @@ void Check::end(ngx_uint_t status) noexcept
 {
     answer_with(status);
 
+    bool is_due = false;
+
     for (; first_unsettled_ < limits_.size(); first_unsettled_++) {
         AppliedLimit &applied = limits_[first_unsettled_];
 
-        if (is_to_be_settled(applied, status)
+        if (applied.limit->settle != nullptr
+            && is_to_be_settled(applied, status)
             && (applied.stored.is_counted || !is_refused()))
         {
-            find_true_cost(&applied);
+            is_due = find_true_cost(&applied) || is_due;
         }
     }
 
-    settle_costs(&limits_, &id_);
+    if (is_due) {
+        settle_costs(&limits_, &id_);
+    }
 }
 
-/* If it is not known, what was reserved stands. */
-void Check::find_true_cost(AppliedLimit *applied) noexcept
+/* Whether that is not what was reserved. If it is not known, that stands. */
+bool Check::find_true_cost(AppliedLimit *applied) noexcept
 {
     Settlement settlement{applied->cost, applied->cost, false};
 
@@ -400,6 +405,8 @@ void Check::find_true_cost(AppliedLimit *applied) noexcept
 
     applied->true_cost = settlement.cost;
     applied->is_unsettled = settlement.cost != applied->cost;
+
+    return applied->is_unsettled;
 }
 
 ngx_uint_t status_of(ngx_http_request_t *r) noexcept

@@ -105,7 +105,7 @@ class Check final : public AnswerReceiver {
     int64_t note_wait(const Question &question) noexcept;
     void conclude(Outcome outcome) noexcept;
     void roll_back() noexcept;
-    void find_true_cost(AppliedLimit *applied) noexcept;
+    bool find_true_cost(AppliedLimit *applied) noexcept;
     void abandon_question() noexcept;
 
     static void detach(void *data) noexcept;
