@@ -84,6 +84,7 @@ my $config = join '', map {
     location /accel/$_/ { $limit proxy_pass $upstream/; }
     location /accelerated/$_ { internal; $limit proxy_pass $upstream/nine; }
     location /bytes/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$body_bytes_sent')} try_files /ten =404; }
+    location /short/$_/ { ${\ ($limit =~ s/zone=/zone=short_/r =~ s/600s/10s/r)} proxy_pass $upstream/; }
     location /if/$_/ { ${\ limit($_, "$plain if=\$arg_if")} proxy_pass $upstream/; }
     location /status/$_/ { ${\ limit($_, "$plain count_status=200")} proxy_pass $upstream/; }
     location /denied/$_/ { ${\ limit($_ , "$plain dry_run")} proxy_pass $upstream/; }
@@ -279,6 +280,21 @@ subtest 'a client that leaves during the check has cost nothing' => sub {
         comes_to(0, $way, 'early');
     }
     still_fine();
+};
+
+subtest 'a debt holds until it has left the window, and no longer' => sub {
+    for my $way (@ways) {
+        my $zone = "short_$way";
+        is_deeply [$nginx->try("/short/$way/?k=debt&reserve=1&tokens=300")], [200];
+        comes_to(300, $zone, 'debt');
+        my ($status, $wait) = $nginx->try("/short/$way/?k=debt&reserve=1&tokens=0", 'Retry-After');
+        is $status, 429, 'refused';
+        cmp_ok $wait, '<=', 10 * 7 / 6 + 1, 'for no longer than it takes to leave';
+    }
+    for my $way (@ways) {
+        wait_until { ($nginx->try("/short/$way/?k=debt&reserve=100&tokens=100"))[0] == 200 } 15, 'the debt to leave';
+        pass 'then all of max can be had again';
+    }
 };
 
 subtest 'several limits are settled in one call, those without settle= are not' => sub {

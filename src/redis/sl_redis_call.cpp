@@ -1,5 +1,6 @@
 #include "redis/sl_redis_call.h"
 
+#include <algorithm>
 #include <new>
 
 namespace sl {
@@ -7,55 +8,73 @@ namespace sl {
 std::unique_ptr<Provisional> Provisional::of(const Query &query,
                                              const ScriptArgs &all) noexcept
 {
-    std::unique_ptr<Provisional> p;
+    auto is_kept = [](const LimitQuery &limit) {
+        return limit.provisional || limit.is_settled_later;
+    };
+    auto count = static_cast<size_t>(
+        std::count_if(query.limits, query.limits + query.count, is_kept));
 
-    for (size_t i = 0; i < query.count; i++) {
-        const LimitQuery &limit = query.limits[i];
-
-        if (!limit.provisional && !limit.is_settled_later) {
-            continue;
-        }
-
-        if (p == nullptr) {
-            p.reset(new (std::nothrow) Provisional());
-        }
-
-        if (p != nullptr) {
-            p->index_[p->args_.count] = i;
-            p->if_abandoned_[p->args_.count] = !limit.provisional;
-            p->args_.limits[p->args_.count++] = all.limits[i];
-        }
+    if (count == 0) {
+        return nullptr;
     }
+
+    std::unique_ptr<Provisional> p(new (std::nothrow) Provisional());
 
     if (p != nullptr) {
-        p->args_.slot = all.slot;
-        p->args_.id = {p->id_, query.id.copy(p->id_, sizeof(p->id_))};
+        p->kept_.reset(new (std::nothrow) Kept[count]);
     }
 
+    if (p == nullptr || p->kept_ == nullptr) {
+        return nullptr;
+    }
+
+    for (size_t i = 0; i < query.count; i++) {
+        if (is_kept(query.limits[i])) {
+            p->kept_[p->count_++] =
+                Kept{all.limits[i], i, !query.limits[i].provisional};
+        }
+    }
+
+    p->slot_ = all.slot;
+    p->id_size_ = query.id.copy(p->id_, sizeof(p->id_));
+
     return p;
+}
+
+/* The id is that of this object. */
+template <typename Predicate>
+ScriptArgs Provisional::args_of(bool is_abandoned, int64_t time_us,
+                                Predicate is_counted) const noexcept
+{
+    ScriptArgs args;
+
+    args.id = {id_, id_size_};
+    args.slot = slot_;
+    args.time_us = time_us;
+
+    for (size_t i = 0; i < count_; i++) {
+        const Kept &kept = kept_[i];
+
+        if ((is_abandoned || !kept.if_abandoned) && is_counted(kept.index)) {
+            args.limits[args.count++] = kept.limit;
+        }
+    }
+
+    return args;
 }
 
 ScriptArgs Provisional::counted_in(const Answer &answer,
                                    bool is_abandoned) const noexcept
 {
-    ScriptArgs counted = args_.only([&](size_t i) {
-        return answer.states[index_[i]].is_counted
-               && (is_abandoned || !if_abandoned_[i]);
+    return args_of(is_abandoned, answer.time_us, [&](size_t index) {
+        return answer.states[index].is_counted;
     });
-
-    counted.time_us = answer.time_us;
-
-    return counted;
 }
 
 ScriptArgs Provisional::uncertain(bool is_abandoned) const noexcept
 {
-    ScriptArgs all =
-        args_.only([&](size_t i) { return is_abandoned || !if_abandoned_[i]; });
-
-    all.time_us = Store::kUncertain;
-
-    return all;
+    return args_of(is_abandoned, Store::kUncertain,
+                   [](size_t) { return true; });
 }
 
 /* ---- a call ---- */

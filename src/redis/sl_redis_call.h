@@ -40,19 +40,30 @@ class Provisional {
     ScriptArgs uncertain(bool is_abandoned) const noexcept;
 
   private:
-    Provisional() noexcept : args_(), index_(), if_abandoned_(), id_() {}
+    /* One of its limits. */
+    struct Kept {
+        ScriptLimit limit;
 
-    /* The limits; their id is in `id_`. */
-    ScriptArgs args_;
+        /* Which one of the question it is. */
+        size_t index;
 
-    /* Which limit of the question each of them is. */
-    size_t index_[kMaxLimits];
+        /* It is not to be taken back if the answer is only late: what it costs
+         * would be settled later. */
+        bool if_abandoned;
+    };
 
-    /* Which of them are to be kept if the answer is only late: what they cost
-     * would be settled later. */
-    bool if_abandoned_[kMaxLimits];
+    Provisional() noexcept : count_(0), slot_(0), id_(), id_size_(0) {}
 
+    template <typename Predicate>
+    ScriptArgs args_of(bool is_abandoned, int64_t time_us,
+                       Predicate is_counted) const noexcept;
+
+    /* As many as there are, for most often that is one or two. */
+    std::unique_ptr<Kept[]> kept_;
+    size_t count_;
+    unsigned slot_;
     char id_[kUuidSize];
+    size_t id_size_;
 };
 
 /*

@@ -84,7 +84,7 @@ void Story::go_on()
         break;
     case 6:
         if (Question *question = scene_.question(byte())) {
-            question->take_back(scene_.store());
+            question->settle(scene_.store(), what & 16 ? 5 : 0);
         }
         break;
     case 7:

@@ -90,6 +90,7 @@ Question::Question(unsigned number, unsigned shape)
     limit_.max = 10;
     limit_.cost = 1;
     limit_.provisional = shape & 8;
+    limit_.is_settled_later = (shape & 0x28) == 0x20;
     limit_.counts_refused = (shape & 0x11) == 0x10;
     limit_.dry_run = (shape & 0x21) == 0x20;
     limit_.may_be_taken_back = shape & 8 || (shape & 0x21) == 0x21;
@@ -177,7 +178,7 @@ void Question::judge(const sl::Answer &answer)
         }
     }
 
-    is_to_be_taken_back_ = answer.states[0].is_counted;
+    is_to_be_settled_ = answer.states[0].is_counted;
     counted_at_ = answer.time_us;
 }
 
@@ -188,11 +189,19 @@ void Question::abandon(bool keep_provisional)
     }
 }
 
-void Question::take_back(sl::Store &store)
+void Question::settle(sl::Store &store, int64_t true_cost)
 {
-    if (std::exchange(is_to_be_taken_back_, false)) {
-        store.settle(query(), counted_at_);
+    if (!std::exchange(is_to_be_settled_, false)) {
+        return;
     }
+
+    sl::Query settled = query();
+
+    for (size_t i = 0; i < limits_; i++) {
+        settled.limits[i].true_cost = true_cost;
+    }
+
+    store.settle(settled, counted_at_);
 }
 
 void Question::check_patience() const

@@ -27,8 +27,8 @@ class Question final : private sl::AnswerReceiver {
     /* If it is still waiting: it does so no more. */
     void abandon(bool keep_provisional);
 
-    /* If it was counted: what it was counted as is taken back. */
-    void take_back(sl::Store &store);
+    /* If it was counted: this is what it has cost after all. */
+    void settle(sl::Store &store, int64_t true_cost);
 
     bool is_waiting() const { return pending_ != nullptr; }
 
@@ -49,7 +49,7 @@ class Question final : private sl::AnswerReceiver {
     sl::PendingQuestion *pending_ = nullptr;
     ngx_msec_t asked_at_ = 0;
     bool is_asking_ = false;
-    bool is_to_be_taken_back_ = false;
+    bool is_to_be_settled_ = false;
     int64_t counted_at_ = 0;
 };
 

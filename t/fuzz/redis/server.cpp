@@ -267,7 +267,7 @@ ScriptCall::ScriptCall(const Words &command)
 
     kind = args[0].empty()  ? Kind::kAsks
            : args[0] == "?" ? Kind::kProbe
-                            : Kind::kTakesBack;
+                            : Kind::kSettles;
     ids = {args[1]};
 
     for (size_t i = 0; i < limits; i++) {
@@ -275,7 +275,8 @@ ScriptCall::ScriptCall(const Words &command)
         const std::string &algorithm = limit[3];
 
         check(is_algorithm(algorithm) && is_rule(limit[4], algorithm));
-        has_buckets |= is_number_of_buckets(algorithm);
+        lowers_buckets |= is_number_of_buckets(algorithm)
+                          && std::stol(limit[1]) < std::stol(limit[2]);
     }
 }
 
@@ -286,16 +287,16 @@ int64_t mark_of(const std::string &id, size_t limit)
 
 namespace {
 
-/* Whose fate the command is about: to take back from buckets is one of its own,
- * and to take back from a log may be repeated. */
+/* Whose fate the command is about: to give back from buckets is one of its own,
+ * and all else that is settled may be repeated. */
 Words fates_of(const ScriptCall &call)
 {
     switch (call.kind) {
     case ScriptCall::Kind::kAsks:
     case ScriptCall::Kind::kIntervenes:
         return call.ids;
-    case ScriptCall::Kind::kTakesBack:
-        return call.has_buckets ? Words{call.ids[0] + "-"} : Words{};
+    case ScriptCall::Kind::kSettles:
+        return call.lowers_buckets ? Words{call.ids[0] + "-"} : Words{};
     default:
         return {};
     }
@@ -307,7 +308,7 @@ void Ledger::sent(const Words &command)
 {
     ScriptCall call(command);
 
-    if (call.kind == ScriptCall::Kind::kTakesBack) {
+    if (call.kind == ScriptCall::Kind::kSettles) {
         check(fates_.count(call.ids[0]) == 1);
         fates_.emplace(call.ids[0] + "-", Fate());
     }

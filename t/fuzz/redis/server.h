@@ -69,7 +69,7 @@ struct ScriptCall {
         kNone,
         kProbe,
         kAsks,
-        kTakesBack,
+        kSettles,
         kIntervenes, /* about one client, for an operator */
         kLooksUp,    /* what was ruled */
     };
@@ -80,7 +80,7 @@ struct ScriptCall {
     Words ids;
 
     /* It may not be repeated, as buckets do not know what was taken back. */
-    bool has_buckets = false;
+    bool lowers_buckets = false;
 };
 
 /* What an honest answer says about a limit, by which it is known whose it is.
