@@ -133,6 +133,8 @@ ngx_int_t last_header_filter(ngx_http_request_t *r) noexcept
         set_headers(r, *check);
     }
 
+    forget_usage_of_part(r);
+
     if (check != nullptr && check->is_refused() && !forbid_caching(r)) {
         return NGX_ERROR;
     }

@@ -83,6 +83,7 @@ my $config = join '', map {
     location /error_page/$_ { $limit try_files /ten =404; }
     location /accel/$_/ { $limit proxy_pass $upstream/; }
     location /accelerated/$_ { internal; $limit proxy_pass $upstream/nine; }
+    location /strict/$_ { internal; sliding_limit zone=strict_$_ max=1 window=600s key=\$arg_k fallback=none; try_files /ten =404; }
     location /bytes/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$body_bytes_sent')} try_files /ten =404; }
     location /short/$_/ { ${\ ($limit =~ s/zone=/zone=short_/r =~ s/600s/10s/r)} proxy_pass $upstream/; }
     location /if/$_/ { ${\ limit($_, "$plain if=\$arg_if")} proxy_pass $upstream/; }
@@ -99,6 +100,11 @@ $nginx = start_nginx(<<"END", slots => 4096, http => <<"HTTP");
         sliding_limit zone=tokens max=100 window=600s key=\$arg_k fallback=none cost=\$arg_reserve settle=\$upstream_http_x_tokens;
         sliding_limit zone=tokens_packed max=100 window=600s key=\$arg_k fallback=none algorithm=packed cost=\$arg_reserve settle=\$upstream_http_x_tokens;
         sliding_limit zone=tokens_day max=1000 window=1d key=\$arg_k fallback=none algorithm=buckets buckets=24 cost=\$arg_reserve settle=\$upstream_http_x_tokens;
+        proxy_pass $upstream/;
+    }
+    location /hung_up/ {
+        sliding_limit zone=hung_up max=100 window=600s key=\$arg_k fallback=none count_status=499;
+        sliding_limit zone=hung_up_tokens max=100 window=600s key=\$arg_k fallback=none cost=20 settle=\$upstream_http_x_tokens;
         proxy_pass $upstream/;
     }
     location /look { sliding_limit_metrics; sliding_limit off; }
@@ -297,6 +303,30 @@ subtest 'a debt holds until it has left the window, and no longer' => sub {
     }
 };
 
+subtest 'what a request has cost counts, also if another location refuses it afterwards' => sub {
+    for my $way (@ways) {
+        for my $reserve (0, 5) {
+            my $key = "elsewhere$reserve";
+            my $uri = "/accel/$way/?k=$key&reserve=$reserve&tokens=40&accel=/strict/$way?k=$key";
+            is_deeply [map { ($nginx->try($uri))[0] } 1, 2], [200, 429];
+            comes_to(80, $way, $key);
+        }
+    }
+};
+
+subtest 'who hangs up during the check keeps what counts with that, and nothing else' => sub {
+    my $calls = $redis->calls('evalsha');
+    $redis->pause;
+    my $c = begin_request($nginx->port, "GET /hung_up/?k=a HTTP/1.1\r\nHost: test\r\n\r\n");
+    sleep 0.3;
+    close $c;
+    sleep 0.3;
+    $redis->resume;
+    wait_until { $redis->calls('evalsha') >= $calls + 2 } 10, 'a check, and what takes back';
+    comes_to(0, 'hung_up_tokens', 'a');
+    is used('hung_up', 'a'), 1;
+};
+
 subtest 'several limits are settled in one call, those without settle= are not' => sub {
     my $calls = sub { $redis->calls('evalsha') };
     my $before = $calls->();
@@ -377,6 +407,21 @@ END
         'zone_request_cost_sum{zone="redis_log"}' => 55,
         'zone_request_cost_count{zone="redis_log"}' => 4);
     like $text, qr/^nginx_sliding_limit_\Q$_ $expected{$_}\E$/m, $_ for sort keys %expected;
+};
+
+subtest 'worker_shutdown_timeout: what the streams have cost that it cuts off is not lost' => sub {
+    my $short = start_nginx(<<"END", main => 'worker_shutdown_timeout 300ms;', http => "sliding_limit_redis redis://127.0.0.1:${\ $redis->port} timeout=10s connect_timeout=5s;");
+        location / { ${\ limit('redis_log', $plain)} proxy_pass $held/; proxy_buffering off; }
+END
+    my $c = begin_request($short->port, "GET /?k=cut&reserve=10 HTTP/1.1\r\nHost: test\r\n\r\n");
+    my $request = arrived();
+    print $request "HTTP/1.0 200 OK\r\nX-Tokens: 70\r\n\r\nbegun";
+    $request->flush;
+    like scalar(<$c>), qr/200/;
+    comes_to(10, 'redis_log', 'cut');
+    is $short->signal('QUIT')->reap(20), 0;
+    comes_to(70, 'redis_log', 'cut');
+    is $short->bad_lines, '';
 };
 
 # ---- Redis is away when the request ends

@@ -4,9 +4,10 @@ use strict;
 use warnings;
 use lib 't/lib';
 
+use IO::Socket::INET;
 use SlidingLimit::Cluster qw(start_cluster);
 use SlidingLimit::Sentinels qw(start_sentinels);
-use SlidingLimit::Servers qw(get start_nginx start_redis wait_until);
+use SlidingLimit::Servers qw(begin_request get start_nginx start_redis wait_until);
 use Test::More;
 use Time::HiRes qw(sleep);
 
@@ -81,6 +82,35 @@ subtest 'Sentinels, before and after a failover' => sub {
 subtest 'a cluster, whose servers have some of the keys each' => sub {
     my $cluster = start_cluster(primaries => 3);
     check(start_servers($cluster->url), "client$_") for 1 .. 3;
+};
+
+subtest 'a cluster whose server dies while a request is under way' => sub {
+    my $cluster = start_cluster(primaries => 3, replicas => 1);
+    my $app = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 8) or die $!;
+    my $nginx = start_nginx(<<"END", http => 'sliding_limit_redis ' . $cluster->url . ' timeout=5s connect_timeout=5s;');
+        add_header X-Status \$sliding_limit_status always;
+        location /look { sliding_limit_metrics; sliding_limit off; }
+        location / {
+            sliding_limit zone=minute max=1000 window=600s key=\$arg_k cost=10 settle=\$upstream_http_x_tokens;
+            proxy_pass http://127.0.0.1:${\ $app->sockport};
+        }
+END
+    wait_until { used($nginx, 'minute', 'a') eq '0' } 30, 'the cluster';
+    $cluster->watch_closely;
+
+    my $c = begin_request($nginx->port, "GET /?k=a HTTP/1.0\r\n\r\n");
+    my $request = $app->accept;
+    sysread $request, my $text, 4096;
+    my $owner = $cluster->owner('rate_limit:minute:{a}');
+    $owner->cli('WAIT', 1, 5000);
+    $owner->kill9;
+    print $request "HTTP/1.0 200 OK\r\nX-Tokens: 70\r\n\r\n";
+    close $request;
+    like join('', <$c>), qr/200/;
+
+    wait_until { used($nginx, 'minute', 'a') eq '70' } 60, 'its replica to be told what the request has cost';
+    pass 'its replica is told what the request has cost';
+    is $nginx->bad_lines, '';
 };
 
 done_testing();

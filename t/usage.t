@@ -86,6 +86,8 @@ my $nginx = start_nginx(<<"END", http => <<'HTTP' . <<"CACHE");
     location /gzipped/ { proxy_pass $upstream/; gzip on; gzip_min_length 1; gzip_types application/json text/event-stream; }
     location /file/ { alias html/; sendfile on; types { application/json json; } }
     location /parent/ { ssi on; ssi_types application/json; alias html/; types { application/json json; } }
+    location /post/ { proxy_pass $upstream/; post_action \@done; }
+    location \@done { return 204; }
     location /error/ { proxy_pass http://127.0.0.1:1/; error_page 502 = /json; }
 END
     log_format usage '$request_uri $status [$sliding_limit_usage]';
@@ -187,6 +189,14 @@ subtest 'however nginx deals with the response' => sub {
     is logged('/file/some.json'), 77, 'a file';
     request($nginx->port, "GET /file/some.json?part HTTP/1.1\r\nHost: test\r\nRange: bytes=100-\r\nConnection: close\r\n\r\n");
     is logged('/file/some.json?part'), '-', 'a part of it says nothing';
+    open $file, '>', $nginx->dir . '/html/lines.json' or die $!;
+    print $file qq({"usage":{"total_tokens":5}}\n{"usage":{"total_tokens":777}}\n);
+    close $file;
+    my ($part) = request($nginx->port, "GET /file/lines.json?part HTTP/1.1\r\nHost: test\r\nRange: bytes=0-30\r\nConnection: close\r\n\r\n");
+    is $part, 206;
+    is logged('/file/lines.json?part'), '-', 'not even one that could be read: a client could choose it';
+    get($nginx->port, '/post/json');
+    is logged('/post/json'), 25, 'post_action comes after it, and changes nothing';
     request($nginx->port, "HEAD /json?head HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
     is logged('/json?head'), '-', 'nor does its head';
 
@@ -201,6 +211,8 @@ subtest 'however nginx deals with the response' => sub {
 };
 
 subtest 'a compressed response cannot be read, which is said once' => sub {
+    is +(get($nginx->port, '/off/json?gzip=1'))[0], 200;
+    unlike $nginx->error_log, qr/cannot read a response/, 'not where nothing is to be read';
     is +(get($nginx->port, '/json?gzip=1'))[0], 200 for 1 .. 5;
     is logged('/json?gzip=1', 5), '-';
     my @lines = grep { /cannot read a response with "Content-Encoding: gzip"/ } split /\n/, $nginx->error_log;

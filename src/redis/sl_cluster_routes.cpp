@@ -10,6 +10,10 @@ constexpr unsigned kMaxRedirects = 5;
 /* A slot on its way to another server takes a moment. */
 constexpr ngx_msec_t kTryAgainMs = 10;
 
+/* How often it is looked whether there is a server again for what is to be
+ * settled. */
+constexpr ngx_msec_t kDeliverMs = 250;
+
 }  // namespace
 
 ClusterRoutes::ClusterRoutes(const RedisSettings &settings,
@@ -18,7 +22,9 @@ ClusterRoutes::ClusterRoutes(const RedisSettings &settings,
     : settings_(settings), nodes_(settings, breakers, metrics, *this),
       owners_(settings, nodes_), is_running_(false),
       try_again_(
-          Wakeup::calling<&ClusterRoutes::send_waiting>(this, Wakeup::kNeeded))
+          Wakeup::calling<&ClusterRoutes::send_waiting>(this, Wakeup::kNeeded)),
+      next_delivery_(Wakeup::calling<&ClusterRoutes::send_postponed>(
+          this, Wakeup::kCancelable))
 {}
 
 ClusterRoutes::~ClusterRoutes()
@@ -49,6 +55,8 @@ void ClusterRoutes::stop() noexcept
     is_running_ = false;
 
     try_again_.cancel();
+    next_delivery_.cancel();
+    postponed_.clear();
     owners_.stop();
 
     while (!waiting_.is_empty()) {
@@ -168,7 +176,7 @@ CallPtr ClusterRoutes::send_later(CallPtr call) noexcept
 
 void ClusterRoutes::timed_out(RedisCall &call) noexcept
 {
-    waiting_.take(call)->reply(Answer::none(StoreError::kTimeout));
+    give_up(waiting_.take(call), StoreError::kTimeout);
 }
 
 void ClusterRoutes::send_waiting() noexcept
@@ -183,8 +191,54 @@ void ClusterRoutes::send_waiting() noexcept
         }
 
         if (call != nullptr) {
-            call->reply(Answer::none(StoreError::kUnavailable));
+            give_up(std::move(call), StoreError::kUnavailable);
         }
+    }
+}
+
+/* What settles something can wait. */
+void ClusterRoutes::give_up(CallPtr call, StoreError why) noexcept
+{
+    if (call->settles()) {
+        call = postpone(std::move(call));
+    }
+
+    if (call != nullptr) {
+        call->reply(Answer::none(why));
+    }
+}
+
+CallPtr ClusterRoutes::postpone(CallPtr call) noexcept
+{
+    if (!is_running_) {
+        return call;
+    }
+
+    call = postponed_.postpone(std::move(call));
+
+    if (!next_delivery_.is_set()) {
+        next_delivery_.after(kDeliverMs);
+    }
+
+    return call;
+}
+
+void ClusterRoutes::send_postponed() noexcept
+{
+    postponed_.send_all([this](CallPtr call) {
+        RedisChannel *channel = channel_for(call->slot());
+
+        if (channel == nullptr || channel->is_away()) {
+            return call;
+        }
+
+        call->forget_redirects();
+
+        return channel->adopt(std::move(call), false);
+    });
+
+    if (postponed_.size() > 0) {
+        next_delivery_.after(kDeliverMs);
     }
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "redis/sl_cluster_owners.h"
+#include "redis/sl_redis_backlog.h"
 
 namespace sl {
 
@@ -37,6 +38,7 @@ class ClusterRoutes final : public RedisRoutes, private CallCarrier {
 
     CallPtr redirect(RedisChannel &from, CallPtr call,
                      std::string_view error) noexcept override;
+    CallPtr postpone(CallPtr call) noexcept override;
     bool needs_one_slot() const noexcept override { return true; }
     void found_slots() noexcept override {}
 
@@ -58,6 +60,8 @@ class ClusterRoutes final : public RedisRoutes, private CallCarrier {
                            const Redirection &where) noexcept;
     CallPtr send_later(CallPtr call) noexcept;
     void send_waiting() noexcept;
+    void send_postponed() noexcept;
+    void give_up(CallPtr call, StoreError why) noexcept;
 
     /* Calls that wait here are not on their way: no reply can come. */
     void replied(RedisCall *const *, size_t,
@@ -75,6 +79,11 @@ class ClusterRoutes final : public RedisRoutes, private CallCarrier {
     /* Calls that are to be tried again in a moment. */
     CallQueue waiting_;
     Wakeup try_again_;
+
+    /* What is to be settled when there is a server for it, which need not be
+     * the one that there was. */
+    Backlog postponed_;
+    Wakeup next_delivery_;
 };
 
 }  // namespace sl

@@ -20,7 +20,8 @@ namespace sl {
  * slot or memory left: the caller frees the context.
  *
  * `on_shutdown` is called when worker_shutdown_timeout is over, and must free
- * the context. (hiredis would tell nobody of one that is still connecting.)
+ * the context, at the end of this turn at the latest. (hiredis would tell
+ * nobody of one that is still connecting.)
  */
 bool attach_to_event_loop(
     redisAsyncContext *ac, ngx_log_t *log,

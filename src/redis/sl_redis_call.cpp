@@ -41,6 +41,15 @@ std::unique_ptr<Provisional> Provisional::of(const Query &query,
     return p;
 }
 
+void Provisional::keep_provisional() noexcept
+{
+    auto *end =
+        std::remove_if(kept_.get(), kept_.get() + count_,
+                       [](const Kept &kept) { return !kept.if_abandoned; });
+
+    count_ = static_cast<size_t>(end - kept_.get());
+}
+
 /* The id is that of this object. */
 template <typename Predicate>
 ScriptArgs Provisional::args_of(bool is_abandoned, int64_t time_us,
@@ -167,8 +176,8 @@ void RedisCall::abandon(bool keep_provisional) noexcept
     receiver_ = nullptr;
     is_abandoned_ = true;
 
-    if (keep_provisional) {
-        provisional_.reset();
+    if (keep_provisional && provisional_ != nullptr) {
+        provisional_->keep_provisional();
     }
 }
 

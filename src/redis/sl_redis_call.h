@@ -31,6 +31,10 @@ class Provisional {
     static std::unique_ptr<Provisional> of(const Query &query,
                                            const ScriptArgs &all) noexcept;
 
+    /* From now on only what would have been settled later is to be taken back.
+     */
+    void keep_provisional() noexcept;
+
     /* What is to be taken back of what this answer says was counted.
      * `is_abandoned`: its asker had gone. */
     ScriptArgs counted_in(const Answer &answer,
@@ -47,8 +51,8 @@ class Provisional {
         /* Which one of the question it is. */
         size_t index;
 
-        /* It is not to be taken back if the answer is only late: what it costs
-         * would be settled later. */
+        /* It is not provisional, and would be settled later: an answer that is
+         * only late leaves it counted. */
         bool if_abandoned;
     };
 

@@ -188,7 +188,9 @@ CallPtr RedisChannel::settling_call(const ScriptArgs &args) noexcept
 
 void RedisChannel::postpone(CallPtr call) noexcept
 {
-    if (backlog_.postpone(std::move(call)) != nullptr) {
+    call = owner_.postpone(std::move(call));
+
+    if (call != nullptr && backlog_.postpone(std::move(call)) != nullptr) {
         log_.complain("what was counted could not be changed");
     }
 }

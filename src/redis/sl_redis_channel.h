@@ -43,6 +43,10 @@ class ChannelOwner {
                            RedisKey *key) const noexcept = 0;
     virtual bool other_probe_key(RedisKey *key) const noexcept = 0;
 
+    /* For a call that settles something and cannot be sent now; given back if
+     * it is to wait for this very server. */
+    virtual CallPtr postpone(CallPtr call) noexcept = 0;
+
     /* The channel's server answers again, or has ceased to. */
     virtual void channel_up(RedisChannel &channel) noexcept = 0;
     virtual void channel_down(RedisChannel &channel) noexcept = 0;

@@ -23,9 +23,11 @@ RedisConnection::RedisConnection(const RedisSettings &settings,
       state_(State::kClosed), ac_(nullptr),
       timer_(Wakeup::calling<&RedisConnection::timed_out>(this,
                                                           Wakeup::kCancelable)),
-      is_locating_(false), host_(), name_(), port_(0), began_(0), up_since_(0),
-      has_been_up_(false), setup_(settings, *this, user),
-      sign_of_life_(settings, *this)
+      shutdown_(Wakeup::calling<&RedisConnection::shut_down>(
+          this, Wakeup::kCancelable)),
+      turns_left_(0), is_locating_(false), host_(), name_(), port_(0),
+      began_(0), up_since_(0), has_been_up_(false),
+      setup_(settings, *this, user), sign_of_life_(settings, *this)
 {}
 
 void RedisConnection::open() noexcept
@@ -45,7 +47,9 @@ void RedisConnection::reopen() noexcept
 void RedisConnection::close() noexcept
 {
     state_ = State::kClosed;
+    turns_left_ = 0;
 
+    shutdown_.cancel();
     stop_timers();
     drop_context();
 }
@@ -296,9 +300,33 @@ void RedisConnection::on_connect(const redisAsyncContext *ac,
     }
 }
 
+/*
+ * nginx ends all connections one after the other, and this one is among the
+ * first. What the requests of the others have cost is known when they end, or
+ * by what they post then. It is sent; nobody waits for a reply.
+ */
 void RedisConnection::on_shutdown(redisAsyncContext *ac) noexcept
 {
-    static_cast<RedisConnection *>(ac->data)->close();
+    constexpr unsigned kTurns = 2;
+    auto *c = static_cast<RedisConnection *>(ac->data);
+
+    if (c->turns_left_ == 0) {
+        c->turns_left_ = kTurns;
+        c->shutdown_.at_end_of_turn();
+    }
+}
+
+void RedisConnection::shut_down() noexcept
+{
+    if (is_up()) {
+        write_waiting_output();
+    }
+
+    if (--turns_left_ > 0) {
+        shutdown_.at_end_of_turn();
+    } else {
+        close();
+    }
 }
 
 void RedisConnection::on_disconnect(const redisAsyncContext *ac, int) noexcept

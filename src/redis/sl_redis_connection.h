@@ -143,6 +143,7 @@ class RedisConnection final : private LocatorUser {
     void drop_context() noexcept;
 
     static void on_connect(const redisAsyncContext *ac, int status) noexcept;
+    void shut_down() noexcept;
     static void on_shutdown(redisAsyncContext *ac) noexcept;
     static void on_disconnect(const redisAsyncContext *ac, int status) noexcept;
     static void on_reply(redisAsyncContext *ac, void *reply,
@@ -156,6 +157,10 @@ class RedisConnection final : private LocatorUser {
 
     /* The time for set-up. */
     Wakeup timer_;
+
+    /* When worker_shutdown_timeout is over, and how often that is put off. */
+    Wakeup shutdown_;
+    unsigned turns_left_;
 
     /* The locator has been asked and has not said where yet. */
     bool is_locating_;

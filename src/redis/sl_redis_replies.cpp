@@ -121,7 +121,10 @@ void RedisChannel::answered_with_error(CallGroup &group,
             report_error(kind, error);
         }
 
-        if (call->settles() && may_be_over_later(kind)) {
+        if (call->settles() && kind == RedisError::kElsewhere) {
+            /* nobody has run it */
+            postpone(std::move(call));
+        } else if (call->settles() && may_be_over_later(kind)) {
             try_later(std::move(call));
         } else {
             deliver(*call, answer);
@@ -243,7 +246,7 @@ void RedisChannel::errand_refused(CallPtr errand,
 
 /* ---- what becomes of calls ---- */
 
-/* It settles something, and it is not known whether it has run. */
+/* It settles something, and has not run, or nobody knows whether it has. */
 void RedisChannel::try_later(CallPtr call) noexcept
 {
     if (!call->is_repeatable()) {

@@ -59,6 +59,7 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
     bool probe_key(const RedisChannel &, RedisKey *key) const noexcept override;
     bool other_probe_key(RedisKey *key) const noexcept override;
 
+    CallPtr postpone(CallPtr call) noexcept override { return call; }
     void channel_up(RedisChannel &) noexcept override {}
     void channel_down(RedisChannel &channel) noexcept override;
 

@@ -383,7 +383,8 @@ void Check::end(ngx_uint_t status) noexcept
 
         if (applied.limit->settle != nullptr
             && is_to_be_settled(applied, status)
-            && (applied.stored.is_counted || !is_refused()))
+            && (applied.stored.is_counted || first_unsettled_ < first_here_
+                || !is_refused()))
         {
             is_due = find_true_cost(&applied) || is_due;
         }

@@ -116,9 +116,9 @@ class OperatorReceiver {
 class PendingQuestion {
   public:
     /*
-     * The asker is gone: it must not be called any more. What is provisional,
-     * or would have been settled later, is taken back when the answer comes,
-     * unless it is to be kept.
+     * The asker is gone: it must not be called any more. What would have been
+     * settled later is taken back when the answer comes, and what is
+     * provisional unless that is to be kept.
      */
     virtual void abandon(bool keep_provisional) noexcept = 0;
 

@@ -11,20 +11,36 @@ namespace sl {
 
 namespace {
 
-/* Belongs to one response: an internal redirect, after which there will be
- * another, clears it. */
+/* By this a scanner is found among what belongs to a request. */
+void mark_scanner(void *) noexcept {}
+
+/*
+ * Belongs to one response: an internal redirect, after which there will be
+ * another, clears the context. After that of post_action there is none, and
+ * what has been read is still wanted.
+ */
 UsageScanner *scanner_of(ngx_http_request_t *r)
 {
-    return static_cast<UsageScanner *>(ngx_http_get_module_ctx(
+    auto *scanner = static_cast<UsageScanner *>(ngx_http_get_module_ctx(
         r->main, ngx_http_sliding_limit_last_filter_module));
+
+    if (scanner != nullptr || !r->main->post_action) {
+        return scanner;
+    }
+
+    for (ngx_pool_cleanup_t *c = r->main->pool->cleanup; c; c = c->next) {
+        if (c->handler == mark_scanner) {
+            return static_cast<UsageScanner *>(c->data);
+        }
+    }
+
+    return nullptr;
 }
 
-/* A part of a document says nothing, and who asks for the head alone gets no
- * document. */
+/* Who asks for the head alone gets no document. */
 bool has_document(ngx_http_request_t *r)
 {
-    return r == r->main && !r->header_only
-           && r->headers_out.status != NGX_HTTP_PARTIAL_CONTENT;
+    return r == r->main && !r->header_only && !r->post_action;
 }
 
 bool is_compressed(ngx_http_request_t *r)
@@ -56,7 +72,7 @@ void begin_to_read_usage(ngx_http_request_t *r,
 {
     UsageScanner::Format format;
 
-    if (!has_document(r)
+    if (settings->paths.is_empty() || !has_document(r)
         || !has_usage_format(view(r->headers_out.content_type), &format))
     {
         return;
@@ -67,18 +83,28 @@ void begin_to_read_usage(ngx_http_request_t *r,
         return;
     }
 
-    void *memory = ngx_palloc(r->pool, sizeof(UsageScanner));
+    ngx_pool_cleanup_t *place =
+        ngx_pool_cleanup_add(r->pool, sizeof(UsageScanner));
 
-    if (memory == nullptr) {
+    if (place == nullptr) {
         return;
     }
 
-    auto *scanner = new (memory) UsageScanner(settings->paths, format);
+    auto *scanner = new (place->data) UsageScanner(settings->paths, format);
+
+    place->handler = mark_scanner;
 
     ngx_http_set_ctx(r, scanner, ngx_http_sliding_limit_last_filter_module);
 
     /* not to be sent from a file without being read */
     r->filter_need_in_memory = 1;
+}
+
+void forget_usage_of_part(ngx_http_request_t *r) noexcept
+{
+    if (r == r->main && r->headers_out.status == NGX_HTTP_PARTIAL_CONTENT) {
+        ngx_http_set_ctx(r, nullptr, ngx_http_sliding_limit_last_filter_module);
+    }
 }
 
 void read_usage(ngx_http_request_t *r, const ngx_chain_t *body) noexcept

@@ -24,6 +24,10 @@ struct UsageSettings {
 void begin_to_read_usage(ngx_http_request_t *r,
                          UsageSettings *settings) noexcept;
 
+/* By now it is known whether it is only a part of a document, which says
+ * nothing: a client could choose which part. */
+void forget_usage_of_part(ngx_http_request_t *r) noexcept;
+
 /* A part of its body passes. */
 void read_usage(ngx_http_request_t *r, const ngx_chain_t *body) noexcept;
 
