@@ -261,7 +261,7 @@ refused('dry_run twice', { with_limit(dry_limit() =~ s/;$/ dry_run;/r) },
     'dry_run is given twice');
 
 my $KNOWN = 'must be one of: zone=, max=, window=, key=, fallback=, cost=, if=, algorithm=, buckets=, '
-    . 'count=, count_status=, phase=, store=, dry_run';
+    . 'count=, count_status=, settle=, phase=, store=, dry_run';
 
 for ('rate=5', 'Zone=z', ' zone=z', '=z', 'dry_run=on', 'dry_run=', 'costs=1', 'z==z') {
     my ($name) = /^(.*?=)/;
