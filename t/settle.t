@@ -16,8 +16,9 @@ use Time::HiRes qw(sleep time);
 my ($nginx, $worker);
 my $redis = start_redis();
 
-# The application: answers at once what it is asked for, as X-Tokens and otherwise.
-my $application = start_nginx(<<'END');
+# The application: answers at once what it is asked for, as X-Tokens and otherwise. Trailers need HTTP/2.
+my $h2_port = free_port();
+my $application = start_nginx("listen 127.0.0.1:$h2_port http2;" . <<'END');
     location / {
         add_header X-Tokens $arg_tokens always;
         add_header X-Accel-Redirect $arg_accel always;
@@ -30,6 +31,7 @@ my $application = start_nginx(<<'END');
         try_files /ten =404;
     }
     location /nine { add_header X-Tokens 9; return 200; }
+    location /trailer/ { add_trailer X-Tokens $arg_tokens; return 200 "0123456789"; }
     location /dead/ { return 444; }
 END
 
@@ -85,6 +87,9 @@ my $config = join '', map {
     location /accelerated/$_ { internal; $limit proxy_pass $upstream/nine; }
     location /strict/$_ { internal; sliding_limit zone=strict_$_ max=1 window=600s key=\$arg_k fallback=none; try_files /ten =404; }
     location /bytes/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$body_bytes_sent')} try_files /ten =404; }
+    location /sent/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$bytes_sent')} try_files /ten =404; }
+    location /length/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_response_length')} proxy_pass $upstream/; }
+    location /trailer/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_trailer_x_tokens')} grpc_pass grpc://127.0.0.1:$h2_port; }
     location /short/$_/ { ${\ ($limit =~ s/zone=/zone=short_/r =~ s/600s/10s/r)} proxy_pass $upstream/; }
     location /if/$_/ { ${\ limit($_, "$plain if=\$arg_if")} proxy_pass $upstream/; }
     location /status/$_/ { ${\ limit($_, "$plain count_status=200")} proxy_pass $upstream/; }
@@ -181,6 +186,15 @@ for my $way (@ways) {
         comes_to(10, $way, 'bytes');
         request($nginx->port, "HEAD /bytes/$way/?k=head&reserve=3 HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
         comes_to(0, $way, 'head', 'HEAD');
+        my $all = begin_request($nginx->port, "GET /sent/$way/?k=sent&reserve=1 HTTP/1.0\r\nHost: test\r\n\r\n");
+        comes_to(length join('', <$all>), $way, 'sent', 'with the header');
+    };
+
+    subtest "$way: what is known only when the last byte has come" => sub {
+        $nginx->try("/length/$way/?k=length&reserve=1");
+        comes_to(10, $way, 'length', 'how much the application has sent');
+        $nginx->try("/trailer/$way/?k=trailer&reserve=50&tokens=13");
+        comes_to(13, $way, 'trailer', 'a trailer');
     };
 
     subtest "$way: whatever becomes of the answer, it is settled once" => sub {
@@ -431,30 +445,46 @@ subtest 'what cannot be delivered waits until Redis is back' => sub {
     my $waiting = start_nginx(join('', map { "location /$_/ { " . limit("redis_$_", $plain) . " proxy_pass $held/; }" } qw(log packed buckets))
         . 'location /look { sliding_limit_metrics; sliding_limit off; } add_header X-Status $sliding_limit_status always;',
         http => 'sliding_limit_redis redis://127.0.0.1:' . $restless->port . ' timeout=10s connect_timeout=5s;');
-    wait_until { used('redis_log', 'nobody', $waiting) eq '0' } 10, 'a connection';
+    my $is_back = sub { wait_until { used('redis_log', 'nobody', $waiting) eq '0' } 20, 'a connection' };
 
-    my %streams;
-    for my $algorithm (qw(log packed buckets)) {
-        for my $tokens (2, 30) {
-            my $c = begin_request($waiting->port, "GET /$algorithm/?k=$tokens&reserve=9 HTTP/1.0\r\nHost: test\r\n\r\n");
-            $streams{"$algorithm $tokens"} = [$c, arrived()];
+    # A full Redis has changed nothing: it is told again also what it was to take from a bucket, which
+    # is what it is told first here.
+    my %troubles = (
+        stopped => [sub { $restless->stop }, sub { $restless->start }],
+        full => [
+            sub { $restless->cli('CONFIG', 'SET', 'maxmemory', 1) },
+            sub {
+                wait_until { $waiting->error_log =~ /is down: .*OOM/ } 10, 'nginx to notice';
+                $restless->cli('CONFIG', 'SET', 'maxmemory', 0);
+            },
+        ],
+    );
+
+    for my $trouble (sort keys %troubles) {
+        my ($begin, $end) = @{ $troubles{$trouble} };
+        my @streams;
+        $is_back->();
+
+        for my $algorithm (qw(buckets log packed)) {
+            for my $tokens (2, 30) {
+                my $c = begin_request($waiting->port, "GET /$algorithm/?k=$trouble$tokens&reserve=9 HTTP/1.0\r\nHost: test\r\n\r\n");
+                push @streams, [$algorithm, $tokens, $c, arrived()];
+            }
         }
-    }
 
-    $restless->stop;
-    for (values %streams) {
-        my ($c, $request) = @$_;
-        my ($tokens) = map { /(\d+)$/ } grep { $streams{$_}[0] == $c } keys %streams;
-        print $request "HTTP/1.0 200 OK\r\nX-Tokens: $tokens\r\n\r\n";
-        close $request;
-        like join('', <$c>), qr/200/;
-    }
-    $restless->start;
+        $begin->();
+        for (@streams) {
+            my ($algorithm, $tokens, $c, $request) = @$_;
+            print $request "HTTP/1.0 200 OK\r\nX-Tokens: $tokens\r\n\r\n";
+            close $request;
+            like join('', <$c>), qr/200/;
+        }
+        $end->();
 
-    for my $algorithm (qw(log packed buckets)) {
-        for my $tokens (2, 30) {
-            eval { wait_until { used("redis_$algorithm", $tokens, $waiting) eq $tokens } 20 };
-            is used("redis_$algorithm", $tokens, $waiting), $tokens, "$algorithm comes to $tokens";
+        for (@streams) {
+            my ($algorithm, $tokens) = @$_;
+            eval { wait_until { used("redis_$algorithm", "$trouble$tokens", $waiting) eq $tokens } 20 };
+            is used("redis_$algorithm", "$trouble$tokens", $waiting), $tokens, "$trouble: $algorithm comes to $tokens";
         }
     }
     is $waiting->bad_lines, '';

@@ -29,10 +29,14 @@ StoreError to_store_error(RedisError error)
     return StoreError::kScript;
 }
 
-/* No server was able to execute the call, but there may be one later. */
-bool may_be_over_later(RedisError error)
+/*
+ * The call has changed nothing, but may do so later, or elsewhere: it was not
+ * executed, or not allowed the first thing that it wanted to write, as without
+ * memory. (What is forbidden may be a later one.)
+ */
+bool has_changed_nothing(RedisError error)
 {
-    return error == RedisError::kUnavailable || error == RedisError::kForbidden;
+    return error == RedisError::kUnavailable || error == RedisError::kElsewhere;
 }
 
 /* Something is wrong with the call, or only with asking about several requests
@@ -121,10 +125,9 @@ void RedisChannel::answered_with_error(CallGroup &group,
             report_error(kind, error);
         }
 
-        if (call->settles() && kind == RedisError::kElsewhere) {
-            /* nobody has run it */
+        if (call->settles() && has_changed_nothing(kind)) {
             postpone(std::move(call));
-        } else if (call->settles() && may_be_over_later(kind)) {
+        } else if (call->settles() && kind == RedisError::kForbidden) {
             try_later(std::move(call));
         } else {
             deliver(*call, answer);
@@ -246,7 +249,7 @@ void RedisChannel::errand_refused(CallPtr errand,
 
 /* ---- what becomes of calls ---- */
 
-/* It settles something, and has not run, or nobody knows whether it has. */
+/* It settles something, and nobody knows whether it has run. */
 void RedisChannel::try_later(CallPtr call) noexcept
 {
     if (!call->is_repeatable()) {
