@@ -52,19 +52,24 @@ LimitQuery to_query(const AppliedLimit &applied) noexcept
                       limit.settle != nullptr};
 }
 
-bool is_to_be_settled(const AppliedLimit &applied, ngx_uint_t status) noexcept
+bool is_to_be_settled(const AppliedLimit &applied, ngx_uint_t status,
+                      bool is_refused) noexcept
 {
-    const Limit &limit = *applied.limit;
-
     if (applied.answered_by == nullptr) {
         return false;
     }
 
+    if (applied.stored.is_counted) {
+        return true;
+    }
+
     /* who reserves nothing is admitted, and nothing is there to be counted */
-    return applied.stored.is_counted
-           || (applied.cost == 0 && applied.stored.admits
-               && (limit.count_status == nullptr
-                   || counts_with(applied, status)));
+    bool is_admitted =
+        applied.cost == 0 && applied.stored.admits && !is_refused;
+
+    return is_admitted
+           && (applied.limit->count_status == nullptr
+               || counts_with(applied, status));
 }
 
 bool counts_with(const AppliedLimit &applied, ngx_uint_t status) noexcept

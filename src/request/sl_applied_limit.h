@@ -92,9 +92,10 @@ LimitQuery to_query(const AppliedLimit &applied) noexcept;
 /*
  * For a limit with settle=: whether what the request has cost becomes known
  * when it ends with this status. Its store has counted it, or was told to count
- * nothing yet.
+ * nothing yet. `is_refused`: the request was, in the location of the limit.
  */
-bool is_to_be_settled(const AppliedLimit &applied, ngx_uint_t status) noexcept;
+bool is_to_be_settled(const AppliedLimit &applied, ngx_uint_t status,
+                      bool is_refused) noexcept;
 
 /* Whether the limit counts only with certain statuses, and this is one. */
 bool counts_with(const AppliedLimit &applied, ngx_uint_t status) noexcept;

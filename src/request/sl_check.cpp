@@ -380,11 +380,10 @@ void Check::end(ngx_uint_t status) noexcept
 
     for (; first_unsettled_ < limits_.size(); first_unsettled_++) {
         AppliedLimit &applied = limits_[first_unsettled_];
+        bool is_refused_here = is_refused() && first_unsettled_ >= first_here_;
 
         if (applied.limit->settle != nullptr
-            && is_to_be_settled(applied, status)
-            && (applied.stored.is_counted || first_unsettled_ < first_here_
-                || !is_refused()))
+            && is_to_be_settled(applied, status, is_refused_here))
         {
             is_due = find_true_cost(&applied) || is_due;
         }

@@ -1,7 +1,5 @@
 #include "request/sl_settling.h"
 
-#include <utility>
-
 namespace sl {
 
 namespace {
