@@ -78,7 +78,8 @@
 --
 -- If a zone's algorithm was changed, a log is carried over to a packed one and the other
 -- way round, by the first request that finds it. Of more than 1024 requests all count as
--- of the newest. To buckets and from them nothing is carried over but rulings.
+-- of the newest. To buckets and from them nothing is carried over but rulings, and what was
+-- counted in the one is not settled in the other.
 --
 -- No call holds up Redis, whatever a client has done before: a call goes through a
 -- bounded number of entries one by one, for all of its requests and limits together.
@@ -935,12 +936,21 @@ local function take_ruling(limit, member)
     return true
 end
 
+-- Of a key that is no set.
+local function holds_buckets(key)
+    return call('TYPE', key).ok == 'string' and (string.byte(call('GETRANGE', key, 0, 0)) or 0) % 128 == 4
+end
+
 -- What a key begins with, which may have held a packed log or buckets until now.
 local carry_to_set
 
 local function first_of_set(log, last)
     local first = redis.pcall('ZRANGE', log.key, '0', last, 'WITHSCORES')
     if first.err then
+        if counted_at and holds_buckets(log.key) then
+            log.is_other = true
+            return {}
+        end
         carry_to_set(log)
         first = call('ZRANGE', log.key, '0', last, 'WITHSCORES')
     end
@@ -1111,7 +1121,9 @@ function set.lower(log)
     local member, stays = member_of(log.cost), log.true_cost > 0
     local first = first_of_set(log, '1')
 
-    if first[1] and take_ruling(log, first[1]) then
+    if log.is_other then
+        return false
+    elseif first[1] and take_ruling(log, first[1]) then
         first = call('ZRANGE', log.key, 0, 1, 'WITHSCORES')
     end
 
@@ -1139,7 +1151,7 @@ end
 
 function set.reopen(log)
     open_log(log)
-    return not time_of_member(log, member_of(log.cost, true))
+    return not log.is_other and not time_of_member(log, member_of(log.cost, true))
 end
 
 -- ---- Strings
@@ -1545,7 +1557,9 @@ function ring.lower(log)
 
     log.size, log.surplus, log.refused, log.first = 0, 0, 0, 0
     ring.open(log)
-    if log.rings > 1 and wanted ~= no_id then
+    if log.is_other then
+        return false
+    elseif log.rings > 1 and wanted ~= no_id then
         n = find_in_ring(log, wanted, as_counted, counted_at)
     end
     if n and log.rings > 2 then
@@ -1731,9 +1745,11 @@ local function open_buckets(limit)
             refuse_type(limit.key)
         end
         -- a log until now: the configuration has changed
-        local first = call('ZRANGE', limit.key, 0, 1)
-        local _ = first[1] and take_ruling(limit, first[1]) or first[2] and take_ruling(limit, first[2])
-        limit.is_changed = true
+        limit.is_other, limit.is_changed = true, true
+        if not counted_at then
+            local first = call('ZRANGE', limit.key, 0, 1)
+            local _ = first[1] and take_ruling(limit, first[1]) or first[2] and take_ruling(limit, first[2])
+        end
     elseif head ~= '' then
         local kind = take_flag(limit, string.byte(head))
         if kind == 4 then
@@ -1745,7 +1761,7 @@ local function open_buckets(limit)
         elseif kind > 4 then
             refuse_type(limit.key)
         elseif kind > 0 then
-            limit.is_changed = true
+            limit.is_other, limit.is_changed = true, true
         end
     end
 end
@@ -1816,6 +1832,9 @@ end
 
 function buckets.lower(limit)
     open_buckets(limit)
+    if limit.is_other then
+        return false
+    end
 
     local bucket = (math.floor(counted_at / limit.width) + 1) * limit.width
     local less, taken = limit.cost - limit.true_cost, 0
@@ -1853,7 +1872,8 @@ for _, limit in ipairs(asked) do
     limit.kind = limit.algorithm == '0' and set or tonumber(limit.algorithm) and buckets or ring
 end
 
--- What is counted of a request that was settled: false if nothing changes.
+-- What is counted of a request that was settled: false if nothing changes. If the zone has another
+-- algorithm by now, and its counts are other ones, they are left alone.
 local function settle(limit)
     local true_cost = limit.true_cost
 
@@ -1864,6 +1884,9 @@ local function settle(limit)
     limit.is_settled = true
     limit.cost = true_cost - limit.cost
     local is_new = limit.kind.reopen(limit)
+    if limit.is_other then
+        return false
+    end
     limit.cost = math.min(limit.cost, most_used - limit.used)
     is_new = is_new and limit.cost > 0
     if is_new then

@@ -1487,10 +1487,24 @@ subtest 'logs and packed logs carry over what was counted when it was settled' =
     is settle_at($T + 5, $T + 2, uuid(2), 1, [@limit, @PACKED, cost => 2]), 1, 'less is found in either';
     is settle_at($T + 5, $T + 1, uuid(1), 0, [@limit]), 1;
     is_deeply entries('carried later'), { uuid(2) => $T + 2, uuid(1) . '+' => $T + 3, uuid(2) . '+*2' => $T + 4, '+1' => 0 };
+};
 
-    settle_at($T, 0, uuid(1), 7, ['carried anew', $W, 9, algorithm => 6, cost => 0]);
-    is settle_at($T, 0, uuid(1), 7, ['carried anew', $W, 9, cost => 0]), 1, 'in the place of buckets it starts anew';
-    is_deeply entries('carried anew'), { uuid(1) . '+*7' => $T, '+6' => 0 };
+# as those are that an old worker still had under way when the zone was changed
+subtest 'what was counted in a log is not settled in buckets, nor the other way round' => sub {
+    for my $case ([0, 6], ['p', 6], [6, 0], [6, 'p']) {
+        my ($before, $after) = @$case;
+        my $key = "other $before $after";
+        my @old = ($key, $W, 9, algorithm => $before, cost => 3, rule => 'i');
+        my @new = ($key, $W, 9, algorithm => $after, cost => 2, rule => 'i');
+        ask_as(uuid(1), $T, [@old]);
+        ask_as(uuid(2), $T + 1, [@new]);
+        intervene($T + 1, $key, 'max', 500 * $S, 7, $after);
+        my $there = intervene($T + 2, $key, 'look', 0, 0, $after);
+        is $there->[0], 2, "$ALGORITHMS{$after} instead of $ALGORITHMS{$before}";
+        is settle_at($T + 2, $T, uuid(1), $_, [@old]), 0, "settled to $_: nothing changes" for 0, 1, 8;
+        is_deeply intervene($T + 2, $key, 'look', 0, 0, $after), $there, 'of counts, nor of a ruling';
+        is settle_at($T + 2, $T + 1, uuid(2), 1, [@new]), 1, 'its own is settled';
+    }
 };
 
 # ---- Another algorithm for what was counted
