@@ -107,6 +107,16 @@ $nginx = start_nginx(<<"END", slots => 4096, http => <<"HTTP");
         sliding_limit zone=tokens_day max=1000 window=1d key=\$arg_k fallback=none algorithm=buckets buckets=24 cost=\$arg_reserve settle=\$upstream_http_x_tokens;
         proxy_pass $upstream/;
     }
+    location /page/ {
+        sliding_limit zone=page_requests max=1 window=600s key=\$arg_k fallback=none;
+        sliding_limit zone=page_bytes max=100000 window=600s key=\$arg_k fallback=none cost=0 settle=\$body_bytes_sent;
+        error_page 429 /refused_page;
+        proxy_pass $upstream/;
+    }
+    location /refused_page {
+        sliding_limit zone=refused_page max=100 window=600s key=\$arg_k fallback=none;
+        try_files /ten =404;
+    }
     location /hung_up/ {
         sliding_limit zone=hung_up max=100 window=600s key=\$arg_k fallback=none count_status=499;
         sliding_limit zone=hung_up_tokens max=100 window=600s key=\$arg_k fallback=none cost=20 settle=\$upstream_http_x_tokens;
@@ -328,6 +338,13 @@ subtest 'what a request has cost counts, also if another location refuses it aft
     }
 };
 
+subtest 'a request that is refused settles nothing, also if its error page has limits of its own' => sub {
+    is_deeply [map { ($nginx->try('/page/?k=a'))[0] } 1 .. 3], [200, 429, 429];
+    comes_to(10, 'page_bytes', 'a', 'only what has passed counts');
+    sleep 0.2;
+    is used('page_bytes', 'a'), 10;
+};
+
 subtest 'who hangs up during the check keeps what counts with that, and nothing else' => sub {
     my $calls = $redis->calls('evalsha');
     $redis->pause;
@@ -488,6 +505,31 @@ subtest 'what cannot be delivered waits until Redis is back' => sub {
         }
     }
     is $waiting->bad_lines, '';
+};
+
+subtest 'what has waited for longer than a window is not settled there any more' => sub {
+    my $restless = start_redis(args => ['--appendonly', 'yes', '--appendfsync', 'always']);
+    my $waiting = start_nginx(<<"END", http => 'sliding_limit_redis redis://127.0.0.1:' . $restless->port . ' timeout=10s connect_timeout=5s;');
+        location / {
+            sliding_limit zone=seconds max=100 window=5s key=\$arg_k cost=9 settle=\$upstream_http_x_tokens;
+            sliding_limit zone=minutes max=100 window=600s key=\$arg_k cost=9 settle=\$upstream_http_x_tokens;
+            proxy_pass $held/;
+        }
+        location /look { sliding_limit_metrics; sliding_limit off; }
+END
+    wait_until { used('seconds', 'a', $waiting) eq '0' } 20, 'a connection';
+    my $c = begin_request($waiting->port, "GET /?k=a HTTP/1.0\r\nHost: test\r\n\r\n");
+    my $request = arrived();
+    $restless->stop;
+    print $request "HTTP/1.0 200 OK\r\nX-Tokens: 70\r\n\r\n";
+    close $request;
+    like join('', <$c>), qr/200/;
+    sleep 6;
+    $restless->start;
+    eval { wait_until { used('minutes', 'a', $waiting) eq '70' } 20 };
+    my $seconds = used('seconds', 'a', $waiting);
+    is used('minutes', 'a', $waiting), 70, 'a long window still has it';
+    is $seconds, 0, 'a short one had left it behind';
 };
 
 subtest 'who passes without an answer has reserved nothing, and settles nothing' => sub {

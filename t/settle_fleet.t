@@ -84,33 +84,38 @@ subtest 'a cluster, whose servers have some of the keys each' => sub {
     check(start_servers($cluster->url), "client$_") for 1 .. 3;
 };
 
-subtest 'a cluster whose server dies while a request is under way' => sub {
-    my $cluster = start_cluster(primaries => 3, replicas => 1);
-    my $app = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 8) or die $!;
-    my $nginx = start_nginx(<<"END", http => 'sliding_limit_redis ' . $cluster->url . ' timeout=5s connect_timeout=5s;');
-        add_header X-Status \$sliding_limit_status always;
-        location /look { sliding_limit_metrics; sliding_limit off; }
-        location / {
-            sliding_limit zone=minute max=1000 window=600s key=\$arg_k cost=10 settle=\$upstream_http_x_tokens;
-            proxy_pass http://127.0.0.1:${\ $app->sockport};
-        }
+# One that is stopped leaves connections and those who connect waiting.
+for my $end (qw(dies hangs)) {
+    subtest "a cluster whose server $end while a request is under way" => sub {
+        my $cluster = start_cluster(primaries => 3, replicas => 1);
+        my $app = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 8) or die $!;
+        my $nginx = start_nginx(<<"END", http => 'sliding_limit_redis ' . $cluster->url . ' timeout=1s connect_timeout=1s;');
+            add_header X-Status \$sliding_limit_status always;
+            location /look { sliding_limit_metrics; sliding_limit off; }
+            location / {
+                sliding_limit zone=minute max=1000 window=600s key=\$arg_k cost=10 settle=\$upstream_http_x_tokens;
+                proxy_pass http://127.0.0.1:${\ $app->sockport};
+            }
 END
-    wait_until { used($nginx, 'minute', 'a') eq '0' } 30, 'the cluster';
-    $cluster->watch_closely;
+        wait_until { used($nginx, 'minute', 'a') eq '0' } 30, 'the cluster';
+        $cluster->watch_closely;
 
-    my $c = begin_request($nginx->port, "GET /?k=a HTTP/1.0\r\n\r\n");
-    my $request = $app->accept;
-    sysread $request, my $text, 4096;
-    my $owner = $cluster->owner('rate_limit:minute:{a}');
-    $owner->cli('WAIT', 1, 5000);
-    $owner->kill9;
-    print $request "HTTP/1.0 200 OK\r\nX-Tokens: 70\r\n\r\n";
-    close $request;
-    like join('', <$c>), qr/200/;
+        my $c = begin_request($nginx->port, "GET /?k=a HTTP/1.0\r\n\r\n");
+        my $request = $app->accept;
+        sysread $request, my $text, 4096;
+        wait_until { used($nginx, 'minute', 'a') eq '10' } 30, 'the reservation';
+        my $owner = $cluster->owner('rate_limit:minute:{a}');
+        $owner->cli('WAIT', 1, 5000);
+        $end eq 'dies' ? $owner->kill9 : $owner->pause;
+        print $request "HTTP/1.0 200 OK\r\nX-Tokens: 70\r\n\r\n";
+        close $request;
+        like join('', <$c>), qr/200/;
 
-    wait_until { used($nginx, 'minute', 'a') eq '70' } 60, 'its replica to be told what the request has cost';
-    pass 'its replica is told what the request has cost';
-    is $nginx->bad_lines, '';
-};
+        eval { wait_until { used($nginx, 'minute', 'a') eq '70' } 60 };
+        is used($nginx, 'minute', 'a'), 70, 'its replica is told what the request has cost';
+        is $nginx->bad_lines, '';
+        $owner->resume if $end eq 'hangs';
+    };
+}
 
 done_testing();

@@ -221,6 +221,7 @@ void RedisCall::start_over() noexcept
 {
     timer_.cancel();
     is_late_ = false;
+    is_retried_ = false;
 
     if (watch_ != nullptr) {
         watch_->end();

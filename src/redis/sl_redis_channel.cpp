@@ -33,10 +33,13 @@ ngx_msec_t longest_stay(const ScriptArgs &args)
     int64_t longest_us = 0;
 
     for (size_t i = 0; i < args.count; i++) {
-        longest_us = std::max(longest_us, args.limits[i].window_us);
+        const ScriptLimit &limit = args.limits[i];
+        int windows = limit.algorithm == Algorithm::kBuckets ? 2 : 1;
+
+        longest_us = std::max(longest_us, windows * limit.window_us);
     }
 
-    return static_cast<ngx_msec_t>(2 * longest_us / 1000);
+    return static_cast<ngx_msec_t>(longest_us / 1000);
 }
 
 }  // namespace
@@ -149,14 +152,21 @@ void RedisChannel::settle(const ScriptArgs &all) noexcept
         return !is_uncertain || may_be_repeated(all.limits[i]);
     });
 
-    CallPtr call = args.count > 0 ? settling_call(args) : nullptr;
-
-    if (call != nullptr && connection_.accepts()) {
-        call = send(std::move(call));
+    if (args.count == 0) {
+        return;
     }
 
-    if (call != nullptr) {
-        postpone(std::move(call));
+    if (connection_.accepts()) {
+        if (CallPtr call = settling_call(args)) {
+            postpone(send(std::move(call)));
+        }
+
+        return;
+    }
+
+    /* each for itself, as some are of no use any more before others are */
+    for (size_t i = 0; i < args.count; i++) {
+        postpone(settling_call(args.only([i](size_t n) { return n == i; })));
     }
 }
 
@@ -186,9 +196,12 @@ CallPtr RedisChannel::settling_call(const ScriptArgs &args) noexcept
     return call;
 }
 
+/* Nothing if there is no call. */
 void RedisChannel::postpone(CallPtr call) noexcept
 {
-    call = owner_.postpone(std::move(call));
+    if (call != nullptr) {
+        call = owner_.postpone(std::move(call));
+    }
 
     if (call != nullptr && backlog_.postpone(std::move(call)) != nullptr) {
         log_.complain("what was counted could not be changed");
@@ -396,6 +409,11 @@ void RedisChannel::disconnected(Trouble trouble, std::string_view reason,
                                 ngx_msec_t began) noexcept
 {
     backlog_.drop_questions();
+
+    /* what is to be settled may not have to wait for this very server */
+    backlog_.send_all(
+        [this](CallPtr call) { return owner_.postpone(std::move(call)); });
+
     owner_.channel_down(*this);
     recovery_.disconnected(trouble, reason, began);
 }

@@ -44,7 +44,7 @@ class ChannelOwner {
     virtual bool other_probe_key(RedisKey *key) const noexcept = 0;
 
     /* For a call that settles something and cannot be sent now; given back if
-     * it is to wait for this very server. */
+     * it is to wait for this very server, or there is no room elsewhere. */
     virtual CallPtr postpone(CallPtr call) noexcept = 0;
 
     /* The channel's server answers again, or has ceased to. */

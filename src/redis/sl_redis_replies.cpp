@@ -256,9 +256,7 @@ void RedisChannel::try_later(CallPtr call) noexcept
         call = call->take_repeatable_part();
     }
 
-    if (call != nullptr) {
-        postpone(std::move(call));
-    }
+    postpone(std::move(call));
 }
 
 /* Gives the answer to whoever waits. If nobody does, what is provisional is

@@ -70,8 +70,8 @@ Check *Check::find_or_create(ngx_http_request_t *r) noexcept
 
 Check::Check(ngx_http_request_t *r) noexcept
     : r_(r), outcome_(Outcome::kNone), first_here_(0), first_open_(0),
-      first_unsettled_(0), pending_(nullptr), question_(), is_answered_(false),
-      spent_us_(0)
+      first_refused_(0), first_unsettled_(0), pending_(nullptr), question_(),
+      is_answered_(false), spent_us_(0)
 {}
 
 /* The request ends: its memory goes, the question may still be under way. */
@@ -329,6 +329,7 @@ void Check::roll_back() noexcept
         &limits_, first_here_, [](const AppliedLimit &) { return true; }, &id_);
     take_back_uncertain(&limits_, first_here_, &id_);
 
+    first_refused_ = first_here_;
     first_open_ = limits_.size();
 }
 
@@ -380,10 +381,11 @@ void Check::end(ngx_uint_t status) noexcept
 
     for (; first_unsettled_ < limits_.size(); first_unsettled_++) {
         AppliedLimit &applied = limits_[first_unsettled_];
-        bool is_refused_here = is_refused() && first_unsettled_ >= first_here_;
+        bool is_refused_there =
+            is_refused() && first_unsettled_ >= first_refused_;
 
         if (applied.limit->settle != nullptr
-            && is_to_be_settled(applied, status, is_refused_here))
+            && is_to_be_settled(applied, status, is_refused_there))
         {
             is_due = find_true_cost(&applied) || is_due;
         }

@@ -117,10 +117,12 @@ class Check final : public AnswerReceiver {
     Outcome outcome_;
 
     /* Indexes of the first limit of the location that the request is in now, of
-     * the first one of which it is open whether it counts, and of the first one
-     * that has not been looked at for settling. */
+     * the first one of which it is open whether it counts, of the first one of
+     * the location that has refused the request, if one has, and of the first
+     * one that has not been looked at for settling. */
     size_t first_here_;
     size_t first_open_;
+    size_t first_refused_;
     size_t first_unsettled_;
 
     /* The question that is under way; nullptr: there is none. */
