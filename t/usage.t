@@ -30,6 +30,7 @@ my %bodies = (
     negative => ['application/json', '{"usage":{"total_tokens":-25}}'],
     broken => ['application/json', '{"usage":{"total_tokens":25},,,'],
     ndjson => ['application/x-ndjson', "{\"usage\":{\"total_tokens\":1}}\n{\"usage\":{\"total_tokens\":2}}\n{\"done\":true}\n"],
+    list => ['application/json', '[{"usage":{"total_tokens":3}},{"usage":{"total_tokens":4}},{"usage":null}]'],
     text => ['text/plain', '{"usage":{"total_tokens":25}}'],
     stream => ['text/event-stream', $stream],
     large => ['application/json', '{"text":"' . join('', map { sha1_hex($_) } 1 .. 50_000) . '","usage":{"total_tokens":77}}'],
@@ -40,6 +41,8 @@ my $app = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 64) or die $
 my $server = fork // die $!;
 
 if (!$server) {
+    # with those that answer
+    setpgrp;
     $SIG{CHLD} = 'IGNORE';
     while (my $c = $app->accept) {
         next if fork;
@@ -49,6 +52,7 @@ if (!$server) {
         my %arg = map { /(.*)=(.*)/ } split /&/, $query;
         my ($type, $body) = @{ $bodies{$name} };
         my $head = "HTTP/1.1 200 OK\r\nContent-Type: $type\r\nConnection: close\r\n";
+        $head .= "Content-Encoding: $arg{encoding}\r\n" if $arg{encoding};
         if ($arg{gzip}) {
             $body = Compress::Zlib::memGzip($body);
             $head .= "Content-Encoding: gzip\r\n";
@@ -66,10 +70,15 @@ if (!$server) {
     POSIX::_exit(0);
 }
 
-END { local $?; kill 'TERM', $server if $server }
+END { local $?; kill 'TERM', -$server if $server }
 
 my $h2_port = free_port();
 my $upstream = "http://127.0.0.1:${\ $app->sockport}";
+
+# not every nginx is built with it
+my $has_slice = `${\ nginx_binary()} -V 2>&1` =~ /http_slice_module/;
+my $sliced = $has_slice
+    ? 'location /sliced/ { slice 29; proxy_set_header Range $slice_range; proxy_http_version 1.1; proxy_pass http://127.0.0.1:$server_port/file/lines.json; }' : '';
 
 my $nginx = start_nginx(<<"END", http => <<'HTTP' . <<"CACHE");
     listen 127.0.0.1:$h2_port http2;
@@ -84,6 +93,7 @@ my $nginx = start_nginx(<<"END", http => <<'HTTP' . <<"CACHE");
     location /spooled/ { proxy_pass $upstream/; proxy_buffers 2 4k; proxy_buffer_size 4k; proxy_busy_buffers_size 4k;
         proxy_max_temp_file_size 100m; limit_rate 4m; }
     location /gzipped/ { proxy_pass $upstream/; gzip on; gzip_min_length 1; gzip_types application/json text/event-stream; }
+    $sliced
     location /file/ { alias html/; sendfile on; types { application/json json; } }
     location /parent/ { ssi on; ssi_types application/json; alias html/; types { application/json json; } }
     location /post/ { proxy_pass $upstream/; post_action \@done; }
@@ -135,12 +145,14 @@ subtest 'a number in JSON' => sub {
     is usage($_), '-', $_ for '/none', '/negative', '/empty';
     is usage('/broken'), 25, 'what was found before it went wrong';
     is usage('/ndjson'), 2, 'of several documents the last that has it';
+    is usage('/list'), 4, 'also of those in an array';
     is usage('/large'), 77;
     is +(get($nginx->port, '/json?first'))[1]{'x-at-first'}, '[]', 'nothing is known when a response begins';
 };
 
 subtest 'nothing is read of what is no JSON, or where that is not wanted' => sub {
     is usage($_), '-', $_ for '/text', '/off/json';
+    is usage('/json?encoding=Identity'), 25, 'no encoding is none';
     is usage('/other/json'), 10, 'paths of a location replace those above it';
 };
 
@@ -161,6 +173,14 @@ subtest 'events pass as they come' => sub {
     cmp_ok time - $begin, '<', 30, 'and was not held back';
     close $c;
     is logged('/unbuffered/stream?piece=256&hang=1&pause=0.01'), 45, 'a client that leaves then has been told';
+
+    # all but what nginx's own buffers can hold
+    $c = begin_request($nginx->port, "GET /large?piece=65536&hang=3 HTTP/1.1\r\nHost: test\r\n\r\n");
+    $got = '';
+    sysread $c, $got, 65536, length $got or last while length $got < length($bodies{large}[1]) - 65536;
+    cmp_ok length $got, '>=', length($bodies{large}[1]) - 65536, 'a buffered response passes as it comes, too';
+    cmp_ok time - $begin, '<', 30;
+    close $c;
 
     $c = begin_request($nginx->port, "GET /unbuffered/stream?piece=100&hang=2&pause=0.05 HTTP/1.1\r\nHost: test\r\n\r\n");
     $got = '';
@@ -195,6 +215,10 @@ subtest 'however nginx deals with the response' => sub {
     my ($part) = request($nginx->port, "GET /file/lines.json?part HTTP/1.1\r\nHost: test\r\nRange: bytes=0-30\r\nConnection: close\r\n\r\n");
     is $part, 206;
     is logged('/file/lines.json?part'), '-', 'not even one that could be read: a client could choose it';
+    if ($has_slice) {
+        is length((get($nginx->port, '/sliced/'))[2]), -s $nginx->dir . '/html/lines.json', 'put together from slices';
+        is logged('/sliced/'), '-', 'of which only the first could be read';
+    }
     get($nginx->port, '/post/json');
     is logged('/post/json'), 25, 'post_action comes after it, and changes nothing';
     request($nginx->port, "HEAD /json?head HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "base/pure/sl_words.h"
 #include "usage/pure/sl_usage_format.h"
 
 /* A request's context of the module itself is its check. */
@@ -37,10 +38,12 @@ UsageScanner *scanner_of(ngx_http_request_t *r)
     return nullptr;
 }
 
-/* Who asks for the head alone gets no document. */
+/* Who asks for the head alone gets no document, and of one that nginx puts
+ * together (slice) only the first part passes here. */
 bool has_document(ngx_http_request_t *r)
 {
-    return r == r->main && !r->header_only && !r->post_action;
+    return r == r->main && !r->header_only && !r->post_action
+           && !r->subrequest_ranges;
 }
 
 bool is_compressed(ngx_http_request_t *r)
@@ -48,7 +51,7 @@ bool is_compressed(ngx_http_request_t *r)
     const ngx_table_elt_t *encoding = r->headers_out.content_encoding;
 
     return encoding != nullptr && encoding->value.len != 0
-           && view(encoding->value) != "identity";
+           && !is_same_word(view(encoding->value), "identity");
 }
 
 void warn_of_compression(ngx_http_request_t *r, UsageSettings *settings)

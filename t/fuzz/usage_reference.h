@@ -59,8 +59,11 @@ inline bool is_digit(char ch)
 
 inline bool is_index(const std::string &name)
 {
+    const std::string largest = "18446744073709551615";
+
     return name.find_first_not_of("0123456789") == std::string::npos
-           && (name == "0" || name[0] != '0') && name.size() < 19;
+           && (name == "0" || name[0] != '0') && name.size() <= largest.size()
+           && (name.size() < largest.size() || name <= largest);
 }
 
 /* A number rounded up, with all its digits written out; -1 if it is below zero.
@@ -139,22 +142,49 @@ class Documents {
     /* -1 if there is none. */
     int64_t usage(bool is_one)
     {
-        int64_t last = -1;
-
         try {
             do {
-                found_.clear();
-                value();
-                last = found_.empty() ? last : found_.begin()->second;
+                document_or_list();
             } while (!is_one);
         } catch (Stop) {
-            last = found_.empty() ? last : found_.begin()->second;
+            keep();
         }
 
-        return last;
+        return last_;
     }
 
   private:
+    void keep()
+    {
+        last_ = found_.empty() ? last_ : found_.begin()->second;
+        found_.clear();
+    }
+
+    void document_or_list()
+    {
+        if (peek_after_space() != '[' || leads_into_array()) {
+            document();
+            return;
+        }
+
+        at_++;
+
+        if (peek_after_space() == ']') {
+            at_++;
+            return;
+        }
+
+        do {
+            document();
+        } while (goes_on(']'));
+    }
+
+    void document()
+    {
+        value();
+        keep();
+    }
+
     char peek() const
     {
         if (at_ == text_.size()) {
@@ -462,6 +492,7 @@ class Documents {
     size_t at_ = 0;
     Names here_; /* what leads to the value that is read */
     std::map<size_t, int64_t> found_;
+    int64_t last_ = -1; /* of the documents before */
 };
 
 /* The data of each event, also of one that is not at its end. */

@@ -4,21 +4,10 @@
 // Out, as JSON: how many texts were JSON, how many were numbers, and those about
 // which the two do not agree.
 
-import { execFileSync } from 'node:child_process';
+import { diceOf, judgedBy } from './made_up.mjs';
 
 const [judge, count, seed] = process.argv.slice(2);
-
-// The same numbers for the same seed (mulberry32).
-let state = Number(seed) >>> 0;
-
-function below(n) {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) % n;
-}
-
-const oneOf = (list) => list[below(list.length)];
+const { below, oneOf } = diceOf(seed);
 
 const signs = [...'{}[]",:\\/ \t\r\n-+.eE0159truefalsn\u0000\u001f\u007f<>&\'', 'é', '€', '😀', '\ufeff', '\u2028'];
 
@@ -71,11 +60,7 @@ function parse(text) {
 const collapsed = (text) => text.replace(/\ufffd+/g, '\ufffd');
 
 const texts = Array.from({ length: Number(count) }, () => spoil(Buffer.from(makeValue(0))));
-const judged = execFileSync(judge, {
-    input: texts.map((text) => `${text.toString('hex')}\n`).join(''),
-    encoding: 'ascii',
-    maxBuffer: 1 << 30,
-}).trimEnd().split('\n');
+const judged = judgedBy(judge, texts.map((text) => text.toString('hex')));
 
 const result = { json: 0, numbers: 0, differences: [] };
 

@@ -8,21 +8,10 @@
 // Out, as JSON: how many documents were compared, how many bodies had a usage, how many had none, how
 // many were spoilt so that there is nothing to compare, and some about which the two do not agree.
 
-import { execFileSync } from 'node:child_process';
+import { diceOf, judgedBy } from './made_up.mjs';
 
 const [judge, count, seed] = process.argv.slice(2);
-
-// The same numbers for the same seed (mulberry32).
-let state = Number(seed) >>> 0;
-
-function below(n) {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) % n;
-}
-
-const oneOf = (list) => list[below(list.length)];
+const { below, oneOf } = diceOf(seed);
 const times = (n, make) => Array.from({ length: n }, make);
 
 // Few, so that paths often lead somewhere, and keys are often there twice.
@@ -113,7 +102,7 @@ function makeDocument(space) {
 
 function find(value, path) {
     for (const name of path) {
-        const isThere = Array.isArray(value) ? /^(0|[1-9]\d*)$/.test(name) && Object.hasOwn(value, name)
+        const isThere = Array.isArray(value) ? isIndex(name) && Object.hasOwn(value, name)
             : typeof value === 'object' && value !== null && Object.hasOwn(value, name);
         if (!isThere) return undefined;
         value = value[name];
@@ -130,8 +119,18 @@ function usageOf({ parsed, numbers }, paths) {
     return null;
 }
 
+const isIndex = (name) => /^(0|[1-9]\d*)$/.test(name);
+
+// Of an array that is a list of documents these; the numbers are those of all.
+function documentsIn({ parsed, numbers }, paths) {
+    const isList = Array.isArray(parsed) && !paths.some(([first]) => isIndex(first));
+    return (isList ? parsed : [parsed]).map((one) => ({ parsed: one, numbers }));
+}
+
 // One that leads somewhere in a document, or one that rarely does.
-function makePath({ parsed }) {
+function makePath({ parsed: document }) {
+    const parsed = Array.isArray(document) && document.length && below(2) ? oneOf(document) : document;
+
     if (below(3) === 0) return times(1 + below(3), () => oneOf(names));
 
     const path = [];
@@ -180,7 +179,8 @@ function makeCase() {
     const paths = times(1 + below(4), () => makePath(oneOf(documents)));
     const isSpoilt = below(5) === 0;
     const bytes = Buffer.from((below(20) ? '' : '\ufeff') + body);
-    const usages = documents.map((document) => usageOf(document, paths)).filter((usage) => usage !== null);
+    const usages = documents.flatMap((document) => documentsIn(document, paths))
+        .map((document) => usageOf(document, paths)).filter((usage) => usage !== null);
 
     return {
         line: [format, 1 + below(oneOf([2, 20, 200])), hex(paths.map((path) => path.join('.')).join(' ')),
@@ -194,11 +194,7 @@ const result = { documents: 0, found: 0, none: 0, spoilt: 0, differences: [] };
 
 for (let left = Number(count); left > 0;) {
     const cases = times(Math.min(left, 10_000), makeCase);
-    const judged = execFileSync(judge, {
-        input: cases.map(({ line }) => `${line}\n`).join(''),
-        encoding: 'ascii',
-        maxBuffer: 1 << 30,
-    }).trimEnd().split('\n');
+    const judged = judgedBy(judge, cases.map(({ line }) => line));
 
     left -= cases.length;
     if (judged.length !== cases.length) result.differences.push(`${judged.length} answers`);

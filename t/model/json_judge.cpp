@@ -5,40 +5,15 @@
  * hex digits, also without markup.
  */
 
-#include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <string>
 
 #include "base/pure/sl_escape.h"
 #include "base/pure/sl_json.h"
-#include "base/pure/sl_words.h"
+#include "sl_hex.h"
 
 namespace {
-
-std::string from_hex(const std::string &hex)
-{
-    std::string text;
-
-    for (size_t i = 0; i + 1 < hex.size(); i += 2) {
-        text += static_cast<char>(sl::hex_digit(hex[i]) * 16
-                                  + sl::hex_digit(hex[i + 1]));
-    }
-
-    return text;
-}
-
-std::string to_hex(const std::string &text)
-{
-    std::string hex(2 * text.size(), '\0');
-    char *to = hex.data();
-
-    for (char ch : text) {
-        to = sl::append_hex(to, static_cast<uint8_t>(ch));
-    }
-
-    return hex;
-}
 
 std::string escaped(char *(*escape)(std::string_view, char *) noexcept,
                     const std::string &text)
@@ -57,11 +32,12 @@ int main()
     std::string line;
 
     while (std::getline(std::cin, line)) {
-        std::string text = from_hex(line);
+        std::string text = sl::from_hex(line);
 
-        printf("%d %d %s %s\n", sl::is_json(text), sl::is_json_number(text),
-               to_hex(escaped(sl::escape_json, text)).c_str(),
-               to_hex(escaped(sl::escape_json_without_markup, text)).c_str());
+        printf(
+            "%d %d %s %s\n", sl::is_json(text), sl::is_json_number(text),
+            sl::to_hex(escaped(sl::escape_json, text)).c_str(),
+            sl::to_hex(escaped(sl::escape_json_without_markup, text)).c_str());
     }
 
     return 0;

@@ -11,24 +11,12 @@
 #include <string>
 #include <string_view>
 
-#include "base/pure/sl_words.h"
+#include "sl_hex.h"
 #include "usage/pure/sl_usage_scanner.h"
 
 namespace {
 
 using sl::UsageScanner;
-
-std::string from_hex(const std::string &hex)
-{
-    std::string text;
-
-    for (size_t i = 0; i + 1 < hex.size(); i += 2) {
-        text += static_cast<char>(sl::hex_digit(hex[i]) * 16
-                                  + sl::hex_digit(hex[i + 1]));
-    }
-
-    return text;
-}
 
 int64_t scan(const sl::UsagePaths &paths, UsageScanner::Format format,
              std::string_view body, size_t piece)
@@ -52,8 +40,8 @@ void judge(const std::string &line)
 
     fields >> format_name >> piece >> paths_hex >> body_hex;
 
-    std::string body = from_hex(body_hex);
-    std::string path_texts = from_hex(paths_hex);
+    std::string body = sl::from_hex(body_hex);
+    std::string path_texts = sl::from_hex(paths_hex);
     std::string_view rest = path_texts;
     sl::UsagePaths paths;
 

@@ -271,6 +271,8 @@ inline const char *JsonUsage::read_mark(const char *at,
         return read_colon(at);
     case State::kAfterValue:
         return read_after_value(at);
+    case State::kAfterListed:
+        return read_after_listed(at);
     default:
         return fail(at);
     }
@@ -284,7 +286,13 @@ inline const char *JsonUsage::read_value(const char *at,
         enter(false);
         return at + 1;
     case '[':
-        enter(true);
+        if (is_list()) {
+            is_in_list_ = true;
+            state_ = State::kFirstElement;
+        } else {
+            enter(true);
+        }
+
         return at + 1;
     case '"':
         forget();
@@ -326,6 +334,18 @@ inline const char *JsonUsage::read_in_word(const char *at,
     }
 
     return at;
+}
+
+/* Whether the array that begins is one. */
+inline bool JsonUsage::is_list() const noexcept
+{
+    return depth_ == 0 && !is_in_list_ && paths_->indexing(0) == 0;
+}
+
+inline void JsonUsage::end_list() noexcept
+{
+    is_in_list_ = false;
+    end_value();
 }
 
 /* Whatever was found in another value of the same key no longer counts. */
@@ -376,7 +396,7 @@ inline const char *JsonUsage::read_first_element(const char *at,
                                                  const char *end) noexcept
 {
     if (*at == ']') {
-        leave();
+        depth_ > 0 ? leave() : end_list();
         return at + 1;
     }
 
@@ -554,6 +574,9 @@ inline void JsonUsage::end_value() noexcept
 {
     if (depth_ > 0) {
         state_ = State::kAfterValue;
+    } else if (is_in_list_) {
+        keep_usage();
+        state_ = State::kAfterListed;
     } else if (documents_ == Documents::kAny) {
         end_document();
     } else {
@@ -573,6 +596,19 @@ inline const char *JsonUsage::read_after_value(const char *at) noexcept
         begin_element(level.index + 1);
     } else {
         state_ = State::kKey;
+    }
+
+    return at + 1;
+}
+
+inline const char *JsonUsage::read_after_listed(const char *at) noexcept
+{
+    if (*at == ']') {
+        end_list();
+    } else if (*at == ',') {
+        begin_document();
+    } else {
+        return fail(at);
     }
 
     return at + 1;
@@ -665,9 +701,16 @@ void JsonUsage::begin_document() noexcept
     is_in_string_ = false;
 }
 
-void JsonUsage::end_document() noexcept
+void JsonUsage::keep_usage() noexcept
 {
     last_usage_ = usage();
+    found_ = 0;
+}
+
+void JsonUsage::end_document() noexcept
+{
+    keep_usage();
+    is_in_list_ = false;
     begin_document();
 }
 

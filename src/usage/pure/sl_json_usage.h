@@ -54,7 +54,8 @@ class JsonKey {
 
 /*
  * One document, or several after each other; the last that has a number counts,
- * and in it the first path that leads to one.
+ * and in it the first path that leads to one. An array that is a whole document
+ * is a list of several, unless a path begins with an index.
  *
  * What paths lead through is read as RFC 8259 has it. From a fault on nothing
  * more is read, and what was found before it stays. Everything else is skipped
@@ -95,6 +96,7 @@ class JsonUsage {
         kInNumber, /* where a path leads */
         kInWord,   /* or a number elsewhere */
         kAfterValue,
+        kAfterListed, /* a document of a list */
         kSkipping,
         kNothing, /* the document is at its end */
         kFault,   /* anything */
@@ -122,10 +124,14 @@ class JsonUsage {
     const char *read_in_number(const char *at, const char *end) noexcept;
     const char *read_in_word(const char *at, const char *end) noexcept;
     const char *read_after_value(const char *at) noexcept;
+    const char *read_after_listed(const char *at) noexcept;
     const char *skip(const char *at, const char *end) noexcept;
     const char *skip_block(const char *bytes, size_t size) noexcept;
 
     void begin_document() noexcept;
+    void keep_usage() noexcept;
+    bool is_list() const noexcept;
+    void end_list() noexcept;
     void begin_element(uint64_t index) noexcept;
     const char *begin_scalar(const char *at, const char *end) noexcept;
     void forget() noexcept;
@@ -152,6 +158,7 @@ class JsonUsage {
 
     State state_ = State::kValue;
     Documents documents_;
+    bool is_in_list_ = false;
     bool is_escaped_ = false; /* the byte that comes */
     bool is_in_string_ = false;
     uint64_t brackets_ = 0; /* how many are open in what is skipped */

@@ -14,27 +14,20 @@ use warnings;
 use Exporter 'import';
 use File::Temp ();
 use IO::Socket::INET ();
-use POSIX ();
+use parent 'SlidingLimit::Child';
 
 our @EXPORT_OK = qw(start_name_server);
 
 sub start_name_server {
     my (%names) = @_;
     my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Proto => 'udp') or die "bind: $!";
-    my $self = bless { dir => File::Temp->newdir(), port => $socket->sockport, owner => $$ }, __PACKAGE__;
+    my $self = __PACKAGE__->start({ dir => File::Temp->newdir(), port => $socket->sockport },
+        sub { $_[0]->serve($socket) });
 
     $self->set(%names);
 
-    $self->{pid} = fork // die "fork: $!";
-    if (!$self->{pid}) {
-        eval { $self->serve($socket) };
-        POSIX::_exit(1);
-    }
-
     return $self;
 }
-
-sub port { $_[0]{port} }
 
 # In a file, because the server is another process.
 sub set {
@@ -79,14 +72,6 @@ sub serve {
 
         $socket->send($header . $question . $answer, 0, $from);
     }
-}
-
-sub DESTROY {
-    my ($self) = @_;
-    return if $self->{owner} != $$;
-    local ($?, $!);
-    kill 'KILL', $self->{pid};
-    waitpid $self->{pid}, 0;
 }
 
 1;

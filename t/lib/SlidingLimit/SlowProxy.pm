@@ -13,9 +13,9 @@ use warnings;
 use Exporter 'import';
 use IO::Select ();
 use IO::Socket::INET ();
-use POSIX ();
 use SlidingLimit::Servers qw(free_port);
 use Time::HiRes qw(time);
+use parent 'SlidingLimit::Child';
 
 our @EXPORT_OK = qw(start_slow_proxy);
 
@@ -25,18 +25,13 @@ sub start_slow_proxy {
     my $listener = IO::Socket::INET->new(
         LocalAddr => '127.0.0.1', LocalPort => free_port(), Listen => 64, ReuseAddr => 1) or die $!;
     pipe my $orders, my $control or die $!;
-    my $self = bless { port => $listener->sockport, control => $control, owner => $$ }, __PACKAGE__;
 
-    $self->{pid} = fork // die "fork: $!";
-    return $self if $self->{pid};
-
-    close $control;
-    local $SIG{PIPE} = 'IGNORE';
-    eval { serve($listener, $orders, $to_port) };
-    POSIX::_exit($@ ? 1 : 0);
+    return __PACKAGE__->start({ port => $listener->sockport, control => $control }, sub {
+        close $control;
+        local $SIG{PIPE} = 'IGNORE';
+        serve($listener, $orders, $to_port);
+    });
 }
-
-sub port { $_[0]{port} }
 
 sub delay {
     my ($self, $seconds) = @_;
@@ -100,14 +95,6 @@ sub serve {
             close $_ for $from, $to;
         }
     }
-}
-
-sub DESTROY {
-    my ($self) = @_;
-    return unless $self->{owner} == $$;
-    local ($?, $!);
-    kill 'KILL', $self->{pid};
-    waitpid $self->{pid}, 0;
 }
 
 1;

@@ -4,7 +4,7 @@
 #   my $streams = start_streams();
 #   GET /any?pieces=4&pause=0.05&size=1000   so many pieces, of so many bytes each
 #   POST /v1/chat/completions?tokens=350     as a language model would, with this usage; how,
-#                                            depends on the path, and on &stream=1
+#                                            depends on the path, and on &stream=1 (or array)
 #   …&wait=0.5                               after so many seconds
 #   …&status=500                             with another status, and then without a usage
 #   …&usage=0                                without a usage
@@ -21,6 +21,7 @@ use IO::Select ();
 use IO::Socket::INET ();
 use POSIX ();
 use Time::HiRes qw(sleep);
+use parent 'SlidingLimit::Child';
 
 our @EXPORT_OK = qw(start_streams);
 
@@ -28,17 +29,12 @@ sub start_streams {
     my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 256) or die $!;
     # with the test it ends, too
     pipe my $alive, my $held or die $!;
-    my $self = bless { port => $listener->sockport, held => $held, owner => $$ }, __PACKAGE__;
 
-    $self->{pid} = fork // die "fork: $!";
-    return $self if $self->{pid};
-
-    close $held;
-    eval { serve($listener, $alive) };
-    POSIX::_exit($@ ? 1 : 0);
+    return __PACKAGE__->start({ port => $listener->sockport, held => $held }, sub {
+        close $held;
+        serve($listener, $alive);
+    });
 }
-
-sub port { $_[0]{port} }
 
 # A process for each connection, which has one request.
 sub serve {
@@ -140,7 +136,9 @@ sub model {
     if ($path =~ m{^/v1beta/}) {
         my $usage = sub { qq("usageMetadata":{"promptTokenCount":$input,"totalTokenCount":$_[0]}) };
         return 'application/json', qq({"candidates":[],${\ $usage->($all)}}) unless $stream;
-        return events((map { qq({"candidates":[],${\ $usage->($input + $_)}}) } 1 .. $asked{pieces}), qq({${\ $usage->($all)}}));
+        my @parts = ((map { qq({"candidates":[],${\ $usage->($input + $_)}}) } 1 .. $asked{pieces}), qq({${\ $usage->($all)}}));
+        return events(@parts) unless $stream eq 'array';
+        return 'application/json', "[$parts[0]", (map { "\n,\r\n$_" } @parts[1 .. $#parts]), ']';
     }
     if ($path =~ m{^/v1/responses}) {
         return events('{"type":"response.created","response":{"usage":null}}',
@@ -155,13 +153,5 @@ sub model {
 }
 
 sub events { return 'text/event-stream', map { "data: $_\n\n" } @_ }
-
-sub DESTROY {
-    my ($self) = @_;
-    return unless $self->{owner} == $$;
-    local ($?, $!);
-    kill 'KILL', $self->{pid};
-    waitpid $self->{pid}, 0;
-}
 
 1;

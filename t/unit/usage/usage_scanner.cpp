@@ -143,7 +143,6 @@ void digits_are_an_index_into_arrays(void **)
     assert_json({"a.0"}, R"({"a":[ ]})", kNoUsage);
     assert_json({"1.n"}, R"([{"n":1},{"n":2}])", 2);
     assert_json({"0.0.0"}, "[[[6]]]", 6);
-    assert_json({"n"}, R"([{"n":1}])", kNoUsage);
     assert_json({"a.01"}, R"({"a":[1,2]})", kNoUsage);
 }
 
@@ -297,6 +296,37 @@ void the_last_document_with_a_number_counts(void **)
     assert_json({"n"}, "{\"n\":1}\r\n\r\n{\"n\":\"x\"}", 1);
     assert_json({"n"}, "1 \"n\" null true [1] {\"n\":3} -5 ", 3);
     assert_json({"a", "b"}, R"({"a":1} {"b":2})", 2);
+}
+
+/* As Gemini sends a stream that nobody has asked to be one of events. */
+void an_array_of_documents_is_a_list_of_them(void **)
+{
+    assert_json({"n"}, R"([{"n":1}])", 1);
+    assert_json({"n"}, "[{\"n\":1}\n,\r\n{\"n\":2},{\"m\":3}]", 2);
+    assert_json({"usage.n", "n"}, R"([{"usage":{"n":1},"n":2},{"n":3}])", 3);
+    assert_json({"n"}, R"([5,"n",null,[{"n":1}],{"n":2},{"n":-1},6])", 2);
+    assert_json({"n"}, R"([]{"n":1}[ ][{"n":2}] {"m":3})", 2);
+    assert_json({"n"}, R"([{"n":1},{"n":2)", 1);
+    assert_json({"n"}, R"([{"n":1},{"n":2,)", 2);
+    assert_events({"n"}, "data: [{\"n\":1},{\"n\":2}]\n\n", 2);
+    assert_events({"n"}, "data: [{\"n\":1},\n\ndata: {\"n\":2}\n\n", 2);
+    assert_events({"n"}, "data: [{\"n\":1}] {\"n\":2}\n\n", 1);
+}
+
+void a_list_has_commas_and_an_end(void **)
+{
+    assert_json({"n"}, R"([{"n":1} {"n":2}])", 1);
+    assert_json({"n"}, R"([{"n":1}}{"n":2})", 1);
+    assert_json({"n"}, R"([,{"n":1}])", kNoUsage);
+    assert_json({"n"}, R"([{"n":1},]{"n":2})", 1);
+}
+
+/* Then it says which element is meant. */
+void an_array_is_no_list_if_a_path_begins_with_an_index(void **)
+{
+    assert_json({"n", "0.n"}, R"([{"n":1},{"n":2}])", 1);
+    assert_json({"n", "7"}, R"([{"n":1}])", kNoUsage);
+    assert_json({"n", "01"}, R"([{"n":1}])", 1);
 }
 
 void the_document_under_way_counts_as_soon_as_it_has_one(void **)
@@ -543,6 +573,9 @@ int main()
         cmocka_unit_test(the_first_path_counts_in_a_document),
         cmocka_unit_test(no_paths_find_nothing),
         cmocka_unit_test(the_last_document_with_a_number_counts),
+        cmocka_unit_test(an_array_of_documents_is_a_list_of_them),
+        cmocka_unit_test(a_list_has_commas_and_an_end),
+        cmocka_unit_test(an_array_is_no_list_if_a_path_begins_with_an_index),
         cmocka_unit_test(the_document_under_way_counts_as_soon_as_it_has_one),
         cmocka_unit_test(a_byte_order_mark_may_begin_it),
         cmocka_unit_test(a_number_counts_when_its_end_is_seen),
