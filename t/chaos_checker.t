@@ -21,6 +21,8 @@ my @setup = (
             buckets => { window => 3 * $SECOND, buckets => 6, store => 'redis' },
             embedded => { window => $SECOND, buckets => 0, store => 'memory' },
             site => { window => $SECOND, buckets => 0, store => 'redis' },
+            settled => { window => 3 * $SECOND, buckets => 0, store => 'redis', cost => 2, true_cost => 1 },
+            debts => { window => 3 * $SECOND, buckets => 0, store => 'redis', cost => 1, true_cost => 2 },
         },
         locations => {
             log => { limits => [['log', 0]], on_error => 'pass' },
@@ -29,6 +31,8 @@ my @setup = (
             local => { limits => [['log', 0]], on_error => 'local' },
             embedded => { limits => [['embedded', 0]], on_error => 'pass' },
             cross => { limits => [['log', 0], ['site', 1]], on_error => 'pass' },
+            settled => { limits => [['settled', 0]], on_error => 'pass' },
+            debts => { limits => [['debts', 0]], on_error => 'pass' },
         } },
     limits(0, 0, 0, 3),
 );
@@ -36,7 +40,7 @@ my @setup = (
 sub limits {
     my ($server, $begin, $end, $max) = @_;
     return { kind => 'limits', server => $server, begin => at($begin), end => at($end),
-        max => { map { $_ => $max } qw(log buckets embedded site) } };
+        max => { map { $_ => $max } qw(log buckets embedded site settled debts) } };
 }
 
 # In seconds from the beginning.
@@ -148,6 +152,41 @@ is_bad "refused after nginx's clock was set back", { 'refused with room' => 1 },
 is_bad 'refused by the embedded store of another server', { 'refused with room' => 1 },
     limits(1, 0, 0, 3), request(1.5), map({ request($_ / 100, location => 'embedded', zone => 'embedded', store => 'memory') } 0 .. 2),
     refused(0.5, server => 1, location => 'embedded', zone => 'embedded', store => 'memory');
+
+# ---- costs that are settled
+
+# 2 are reserved, which become 1
+sub settled { my ($send, %with) = @_; return request($send, location => 'settled', zone => 'settled', %with) }
+my @no_room = (http => 429, status => 'REJECTED');
+
+is_good 'as many as cost max in the end', map { settled($_) } 0, 1.1, 2.2;
+is_bad 'one more than cost max in the end', { 'over max' => 1 }, map { settled($_) } 0, 1.1, 2.2, 2.9;
+is_good 'refused while another may not have given back the rest', settled(0), settled(0.5, @no_room);
+is_bad 'refused when it must have', { 'refused with room' => 1 }, settled(0), settled(1.5, @no_room);
+is_good 'refused when it must have, but for a fault', fault(0.5, 0.6), settled(0), settled(1.5, @no_room);
+is_good "refused when it must have, but for Redis's clock", settled(10), settled(11.5, @no_room),
+    event('clock', who => 'redis', step => -6 * $SECOND, begin => 1, end => 1.1);
+is_bad "refused when it must have, long after Redis's clock was set", { 'refused with room' => 1 },
+    settled(20), settled(21.5, @no_room), event('clock', who => 'redis', step => -6 * $SECOND, begin => 1, end => 1.1);
+
+# 1 is reserved, which becomes 2
+sub debt { my ($send, %with) = @_; return request($send, location => 'debts', zone => 'debts', %with) }
+
+is_good 'as many at once as could be reserved', map { debt($_) } 0, 0.01, 0.02;
+is_bad 'one more than could be reserved', { 'over max' => 1 }, map { debt($_) } 0, 0.01, 0.02, 0.03;
+is_good 'one more that may not have found what others have cost', map { debt($_) } 0, 0.01, 0.9;
+is_bad 'one more that must have', { 'over max' => 1 }, map { debt($_) } 0, 0.01, 1.5;
+is_good 'one more that must have, but for a fault', fault(0.5, 0.6), map { debt($_) } 0, 0.01, 1.5;
+is_good 'one more, when what others have cost was lost', event('lost', %lost, begin => 1.1, end => 1.2),
+    map { debt($_) } 0, 0.01, 1.5;
+is_good 'refused because of what others cost', map({ debt($_) } 0, 0.01), debt(0.5, @no_room);
+is_bad 'refused although there is room beside what another costs', { 'refused with room' => 1 },
+    debt(0), debt(0.5, @no_room);
+is_good 'refused when others have left, but not what they cost more', map({ debt($_) } 0, 0.01, 0.02), debt(3.5, @no_room);
+is_bad 'refused when that has left, too', { 'refused with room' => 1 }, map({ debt($_) } 0, 0.01, 0.02),
+    debt(4.1, @no_room);
+is_good 'refused because of what could be told only after a fault', fault(0.5, 3), map({ debt($_) } 0, 0.01, 0.02),
+    debt(6, @no_room);
 
 # ---- bans
 

@@ -16,6 +16,11 @@ refused    A refusal was decided between its send and its answer. What can have 
            whether they were counted (failed open, aborted, unanswered), each for as long as its
            call can have been on its way. Less than max of them is room.
            With buckets a window is one bucket longer, as docs/directives.md says.
+costs      What a request takes may become another cost when it has ended. If that is less, the
+           rest stands in the window until then; if it is more, the rest is counted then. When
+           exactly, nobody knows; but in quiet times a moment after the answer it has happened. So
+           the last to be admitted has found of all others at least the lower one of both costs,
+           and the true one of those who ended that long before it was sent.
 rulings    Operators ban clients and give them another max. rulings.py tells what can have been in
            force between the sending of a request and its answer. If that is a ban and nothing
            else, a request that its store has answered must be refused as banned; if it is no
@@ -54,6 +59,9 @@ SLACK = 40 * MILLISECOND
 
 # How long a call can be on its way when nothing disturbs it any more.
 ON_ITS_WAY = 1 * SECOND
+
+# How long it can take to settle what a request has cost when nothing disturbs it.
+TO_SETTLE = 1 * SECOND
 
 # Operators have more patience than clients.
 CHANGE_PATIENCE = 3 * SECOND
@@ -144,11 +152,35 @@ class Limits:
 class Counter:
     """What is known of one client in one zone, in one store."""
 
-    def __init__(self, zone, key, name, server=None):
+    def __init__(self, journal, zone, key, name, server=None):
+        self.journal = journal
         self.zone, self.key, self.name, self.server = zone, key, name, server
+        self.cost, self.true_cost = (journal.zones[zone].get(which, 1) for which in ("cost", "true_cost"))
         self.certain = []   # requests that were counted
-        self.possible = []  # (earliest, latest) of all that can have been counted
+        self.possible = []  # (earliest, latest) of all that can have been counted, each as often as it costs
         self.refused = []   # requests
+
+    def may_have(self, request, until):
+        """The request can have been counted, at the latest then."""
+        lasting = self.cost
+        if self.true_cost > self.cost:
+            settled_by = self.journal.settled_by(request)
+            self.possible += [(request.send, settled_by)] * (self.true_cost - self.cost)
+        elif self.true_cost < self.cost and self.journal.is_settled_soon(request):
+            # what is given back leaves as if it had been counted a window before that
+            lasting = self.true_cost
+            gone = request.recv + TO_SETTLE - self.journal.zones[self.zone]["window"]
+            self.possible += [(request.send, gone)] * (self.cost - self.true_cost)
+        self.possible += [(request.send, until)] * lasting
+
+    def units(self, requests):
+        """What the last one of these to be admitted has certainly found of them, with itself, if they
+        all lie in one window."""
+        if self.true_cost <= self.cost:
+            return len(requests) * self.true_cost
+        settled = sum(request.recv + TO_SETTLE < requests[-1].send and self.journal.is_settled_soon(request)
+                      for request in requests)
+        return len(requests) * self.cost + settled * (self.true_cost - self.cost)
 
 
 class Journal:
@@ -169,12 +201,14 @@ class Journal:
         self.under_fault = Spans((fault["begin"], fault["end"]) for fault in self.faults)
         self.starved = sorted(self.of("starved"), key=lambda event: event["begin"])
         self._starved_begins = [event["begin"] for event in self.starved]
+        self.longest = max(zone["window"] for zone in self.zones.values())
+        self._settled_soon = {}
         self._made = collections.defaultdict(list)
         for change in sorted(self.changes, key=lambda change: change.recv):
             if change.is_answered:
                 self._made[change.server, change.zone].append(change)
-        steps = [event for event in self.of("clock") if event["who"] == "redis"]
-        self.rulings = Rulings(self.changes, self.until, self.of("lost"), steps)
+        self.clock_steps = [event for event in self.of("clock") if event["who"] == "redis"]
+        self.rulings = Rulings(self.changes, self.until, self.of("lost"), self.clock_steps)
         self.rulings_by_true_clock = Rulings(self.changes, self.until, self.of("lost"), [])
         self.rulings_without_loss = Rulings(self.changes, self.until, [], [])
 
@@ -212,6 +246,24 @@ class Journal:
             waits[event["who"]] += max(0, min(shared, event["us"]))
             i += 1
         return sum(us for _, us in waits.most_common(3))
+
+    def is_settled_soon(self, request):
+        """Whether its store has certainly been told what it has cost, TO_SETTLE after its end, and has
+        heeded it. Buckets that have counts from the future in them give nothing back."""
+        if request not in self._settled_soon:
+            end = request.recv + TO_SETTLE
+            self._settled_soon[request] = (
+                request.end == "answered" and not self.disturbed.touching(request.send, end)
+                and not any(event["begin"] <= end and request.send <= event["end"] - event["step"] + 2 * self.longest
+                            for event in self.clock_steps if event["step"] < 0)
+                and self.starved_for(request.send, end) < TO_SETTLE // 2)
+        return self._settled_soon[request]
+
+    def settled_by(self, request):
+        """Until when its store can be told what it has cost: when it is back, perhaps."""
+        end = request.recv + TO_SETTLE
+        disturbance = self.disturbed.touching(request.send, end)
+        return (disturbance[1] + self.recovery if disturbance else end) + self.starved_for(request.send, end)
 
     def until(self, request):
         """Until when the call of a request can be executed of which nobody knows."""
@@ -269,8 +321,8 @@ def count(journal):
     def counter(zone, key, store, server):
         name = (zone, key, store, server if store == "memory" else None)
         if name not in counters:
-            counters[name] = Counter(zone, key, f"{zone}:{key}" + (f" of nginx{server}" if store == "memory" else ""),
-                                     name[3])
+            counters[name] = Counter(journal, zone, key,
+                                     f"{zone}:{key}" + (f" of nginx{server}" if store == "memory" else ""), name[3])
         return counters[name]
 
     for request in journal.requests:
@@ -286,35 +338,35 @@ def count(journal):
 
 
 def enter(journal, request, zone, own, at_home, elsewhere):
-    late = (request.send, journal.until(request))
-    exact = (request.send, request.recv)
+    late = journal.until(request)
+    exact = request.recv
 
     if request.status in COUNTED and request.store == own:
         at_home.certain.append(request)
-        at_home.possible.append(exact)
+        at_home.may_have(request, exact)
     elif request.status in COUNTED and request.store == "memory" and elsewhere:
         # its call to Redis may still be on its way
-        at_home.possible.append(late)
+        at_home.may_have(request, late)
         elsewhere.certain.append(request)
-        elsewhere.possible.append(exact)
+        elsewhere.may_have(request, exact)
     elif request.status in REFUSED:
         refused_here = request.zone == zone
         is_for_want_of_room = refused_here and request.status == "REJECTED"
         if request.store == "memory" and elsewhere:
-            at_home.possible.append(late)
+            at_home.may_have(request, late)
             if is_for_want_of_room:
                 elsewhere.refused.append(request)
         else:
             # Counted for a while, if limits are asked about one after the other; or in the end,
             # if no answer came and the refusal was remembered.
             if not refused_here or (request.store == "deny_cache" and request.took > 0):
-                at_home.possible.append(late)
+                at_home.may_have(request, late)
             if is_for_want_of_room:
                 at_home.refused.append(request)
     else:
-        at_home.possible.append(late)
+        at_home.may_have(request, late)
         if elsewhere:
-            elsewhere.possible.append(late)
+            elsewhere.may_have(request, late)
 
 
 # ---- never more than max
@@ -323,24 +375,25 @@ def enter(journal, request, zone, own, at_home, elsewhere):
 def judge_admitted(journal, counter, verdict):
     lowest_max = journal.lowest_max(counter)
     window = at_least(journal.zones[counter.zone]["window"])
-    breaks = breaks_of(journal, counter) if len(counter.certain) > lowest_max else []
+    fewest = lowest_max // max(counter.cost, counter.true_cost)
+    breaks = breaks_of(journal, counter) if len(counter.certain) > fewest else []
     told_until = 0
     verdict.checked["admitted"] += len(counter.certain)
 
-    for i in range(len(counter.certain) - lowest_max):
+    for i in range(len(counter.certain) - fewest):
         together = certainly_together(counter.certain, i, window)
-        if len(together) <= lowest_max:
+        if counter.units(together) <= lowest_max:
             continue
         most = max(max(journal.possible_maxima(counter, request, request.send)) for request in together)
-        if len(together) <= most:
+        if counter.units(together) <= most:
             continue
 
         # A set of which some were counted on one side of a loss and some on the other says
         # nothing; so each side is a set of its own.
         begin, end = together[0].send, max(request.recv for request in together)
         crossed = [event for event in breaks if event["begin"] <= end and event["end"] >= begin]
-        if too_many_on_one_side(together, crossed, most):
-            verdict.violation("over max", f"{counter.name}: {len(together)} admitted within "
+        if too_many_on_one_side(counter, together, crossed, most):
+            verdict.violation("over max", f"{counter.name}: {counter.units(together)} admitted within "
                               f"{(end - begin) / SECOND:.6f} s, max {most}, from {begin} on")
         elif begin >= told_until:
             verdict.exceptions[f"over max: {crossed[0]['why']}"] += 1
@@ -371,12 +424,13 @@ def breaks_of(journal, counter):
     return sorted(found, key=lambda event: event["begin"])
 
 
-def too_many_on_one_side(requests, breaks, most):
+def too_many_on_one_side(counter, requests, breaks, most):
     """Whether more than that were certainly counted between two of these moments."""
     edges = Spans((event["begin"], event["end"]) for event in breaks).spans
     begins = [0] + [end for _, end in edges]
     ends = [begin for begin, _ in edges] + [float("inf")]
-    return any(sum(request.send >= begin and request.recv <= end for request in requests) > most
+    return any(counter.units([request for request in requests
+                              if request.send >= begin and request.recv <= end]) > most
                for begin, end in zip(begins, ends))
 
 
@@ -400,7 +454,7 @@ def judge_refused(journal, counter, verdict):
         # who was answered before that was sent before that
         used = bisect.bisect_right(earliest, request.recv) - bisect.bisect_right(latest, since)
         least = min(journal.possible_maxima(counter, request, decided_since(request, window)))
-        if used < least:
+        if used + counter.cost <= least:
             verdict.violation("refused with room", f"{counter.name}: at most {used} of {least} in the window: "
                               + describe(request))
         elif since < request.send - window:

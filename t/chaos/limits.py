@@ -7,6 +7,7 @@ TIMEOUT = 250 * MILLISECOND
 CONNECT_TIMEOUT = 250 * MILLISECOND
 
 # Zones with two numbers have the second one from the next reload on, then the first again.
+# A request takes 1 of it unless a cost is given; that becomes its true cost when it ends.
 ZONES = {
     "half": {"max": [5], "window": 500},
     "one": {"max": [10, 6], "window": 1000},
@@ -26,6 +27,11 @@ ZONES = {
     "overrides": {"max": [6], "window": 1000},
     "overrides_in_buckets": {"max": [6], "window": 1000, "buckets": 4},
     "overrides_embedded": {"max": [5], "window": 1000, "store": "memory"},
+    "settled": {"max": [12], "window": 3000, "packed": True, "cost": 3, "true_cost": 1},
+    "settled_in_buckets": {"max": [12], "window": 3000, "buckets": 6, "cost": 3, "true_cost": 1},
+    "debts": {"max": [20], "window": 3000, "cost": 1, "true_cost": 4},
+    "debts_in_buckets": {"max": [20], "window": 3000, "buckets": 6, "cost": 1, "true_cost": 4},
+    "debts_embedded": {"max": [20], "window": 3000, "store": "memory", "cost": 1, "true_cost": 4},
 }
 
 # Operators ban the clients of some zones, who never come near the max, and give those of others
@@ -37,7 +43,7 @@ ZONES_WITH_OVERRIDES = ("overrides", "overrides_in_buckets", "overrides_embedded
 # something it has room for metrics, and is as large as that needs; a request of a flood takes as
 # much of it as so many more clients do.
 MEMORY = "256k"
-MEMORY_FOR_OPERATORS = "7m"
+MEMORY_FOR_OPERATORS = "8320k"
 FLOOD_BALLAST = 11
 
 DENY_CACHE = 1000  # in milliseconds, unless a location says otherwise
@@ -60,6 +66,11 @@ LOCATIONS = {
     "overrides": {"limits": [["overrides", 0]], "deny_cache": 300},
     "overrides_in_buckets": {"limits": [["overrides_in_buckets", 0]]},
     "overrides_embedded": {"limits": [["overrides_embedded", 0]]},
+    "settled": {"limits": [["settled", 0]]},
+    "settled_in_buckets": {"limits": [["settled_in_buckets", 0]]},
+    "debts": {"limits": [["debts", 0]]},
+    "debts_in_buckets": {"limits": [["debts_in_buckets", 0]]},
+    "debts_embedded": {"limits": [["debts_embedded", 0]]},
 }
 
 
@@ -78,7 +89,8 @@ def for_journal():
         "timeout": TIMEOUT,
         "connect_timeout": CONNECT_TIMEOUT,
         "zones": {name: {"window": zone["window"] * MILLISECOND, "buckets": zone.get("buckets", 0),
-                         "store": zone.get("store", "redis")} for name, zone in ZONES.items()},
+                         "store": zone.get("store", "redis"), "cost": zone.get("cost", 1),
+                         "true_cost": zone.get("true_cost", 1)} for name, zone in ZONES.items()},
         "locations": {name: {"limits": location["limits"], "on_error": location.get("on_error", "pass"),
                              "deny_cache": location.get("deny_cache", DENY_CACHE) * MILLISECOND}
                       for name, location in LOCATIONS.items()},
@@ -91,8 +103,13 @@ def _limit(zone, key, generation):
              f"key=$arg_k{key}"]
     if "buckets" in spec:
         words.append(f"algorithm=buckets buckets={spec['buckets']}")
+    if "packed" in spec:
+        words.append("algorithm=packed")
     if "store" in spec:
         words.append(f"store={spec['store']}")
+    if "cost" in spec:
+        words.append(f"cost={spec['cost']} settle=$true_cost")
+        return f"        set $true_cost {spec['true_cost']};\n        sliding_limit {' '.join(words)};\n"
     return f"        sliding_limit {' '.join(words)};\n"
 
 
