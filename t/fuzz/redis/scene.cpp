@@ -131,6 +131,16 @@ sl::Query Question::query() const
     return query;
 }
 
+size_t Question::buckets() const
+{
+    sl::Query asked = query();
+
+    return static_cast<size_t>(std::count_if(
+        asked.limits, asked.limits + limits_, [](const sl::LimitQuery &limit) {
+            return limit.algorithm == sl::Algorithm::kBuckets;
+        }));
+}
+
 void Question::ask(sl::Store &store, const Ledger &ledger)
 {
     sl::Answer answer = sl::Answer::none(sl::StoreError::kDown);
@@ -400,7 +410,7 @@ void Scene::ask(unsigned shape)
     auto number = static_cast<unsigned>(questions_.size());
 
     questions_.push_back(std::make_unique<Question>(number, shape));
-    ledger_.expect(questions_.back()->id());
+    ledger_.expect(questions_.back()->id(), questions_.back()->buckets());
     questions_.back()->ask(store_, ledger_);
 }
 

@@ -22,6 +22,9 @@ class Question final : private sl::AnswerReceiver {
 
     const std::string &id() const { return id_; }
 
+    /* How many of its limits are counted in them. */
+    size_t buckets() const;
+
     void ask(sl::Store &store, const Ledger &ledger);
 
     /* If it is still waiting: it does so no more. */

@@ -137,12 +137,12 @@ const Error kErrors[] = {
     {"CROSSSLOT Keys in request don't hash to the same slot",
      Outcome::kNotTogether, false},
     {"ERR something is wrong with it", Outcome::kNotTogether, false},
-    {"LOADING Redis is loading the dataset in memory", Outcome::kFinal, false},
-    {"READONLY You can't write against a read only replica.", Outcome::kFinal,
+    {"LOADING Redis is loading the dataset in memory", Outcome::kLater, false},
+    {"READONLY You can't write against a read only replica.", Outcome::kLater,
      false},
     {"NOAUTH Authentication required.", Outcome::kFinal, false},
     {"ERR max number of clients reached", Outcome::kNotTogether, false},
-    {"CLUSTERDOWN The cluster is down", Outcome::kFinal, false},
+    {"CLUSTERDOWN The cluster is down", Outcome::kLater, false},
     {"NOPERM this user has no permissions", Outcome::kFinal, false},
 };
 
@@ -275,8 +275,8 @@ ScriptCall::ScriptCall(const Words &command)
         const std::string &algorithm = limit[3];
 
         check(is_algorithm(algorithm) && is_rule(limit[4], algorithm));
-        lowers_buckets |= is_number_of_buckets(algorithm)
-                          && std::stol(limit[1]) < std::stol(limit[2]);
+        lowered_buckets += is_number_of_buckets(algorithm)
+                           && std::stol(limit[1]) < std::stol(limit[2]);
     }
 }
 
@@ -287,16 +287,13 @@ int64_t mark_of(const std::string &id, size_t limit)
 
 namespace {
 
-/* Whose fate the command is about: to give back from buckets is one of its own,
- * and all else that is settled may be repeated. */
+/* Who is asked about. */
 Words fates_of(const ScriptCall &call)
 {
     switch (call.kind) {
     case ScriptCall::Kind::kAsks:
     case ScriptCall::Kind::kIntervenes:
         return call.ids;
-    case ScriptCall::Kind::kSettles:
-        return call.lowers_buckets ? Words{call.ids[0] + "-"} : Words{};
     default:
         return {};
     }
@@ -309,8 +306,7 @@ void Ledger::sent(const Words &command)
     ScriptCall call(command);
 
     if (call.kind == ScriptCall::Kind::kSettles) {
-        check(fates_.count(call.ids[0]) == 1);
-        fates_.emplace(call.ids[0] + "-", Fate());
+        settling_sent(call);
     }
 
     for (const std::string &id : fates_of(call)) {
@@ -323,9 +319,21 @@ void Ledger::sent(const Words &command)
     }
 }
 
+/* What is not taken from buckets may be repeated. */
+void Ledger::settling_sent(const ScriptCall &call)
+{
+    check(fates_.count(call.ids[0]) == 1);
+
+    size_t &left = fates_[call.ids[0]].buckets_to_lower;
+
+    check(!is_honest_ || call.lowered_buckets <= left);
+    left -= std::min(left, call.lowered_buckets);
+}
+
 void Ledger::replied(const Words &command, Outcome outcome)
 {
-    Words ids = fates_of(ScriptCall(command));
+    ScriptCall call(command);
+    Words ids = fates_of(call);
 
     if (outcome == Outcome::kNotTogether && ids.size() < 2) {
         outcome = Outcome::kFinal;
@@ -333,6 +341,10 @@ void Ledger::replied(const Words &command, Outcome outcome)
 
     for (const std::string &id : ids) {
         replied(id, outcome);
+    }
+
+    if (call.kind == ScriptCall::Kind::kSettles && outcome != Outcome::kFinal) {
+        fates_[call.ids[0]].buckets_to_lower += call.lowered_buckets;
     }
 }
 
@@ -342,6 +354,7 @@ void Ledger::replied(const std::string &id, Outcome outcome)
 
     switch (outcome) {
     case Outcome::kFinal:
+    case Outcome::kLater:
         break;
     case Outcome::kNoScript:
         fate.may_be_sent = ++fate.without_script == 1;

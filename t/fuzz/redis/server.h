@@ -22,18 +22,26 @@ namespace fuzz {
 
 using Words = std::vector<std::string>;
 
+struct ScriptCall;
+
 /* What the servers have been asked about each request, and have said. */
 class Ledger {
   public:
     explicit Ledger(bool is_cluster) : is_cluster_(is_cluster) {}
 
-    /* The module has been given a request with this id. */
-    void expect(const std::string &id) { fates_[id] = Fate(); }
+    /* The module has been given a request with this id, and so many of its
+     * limits are counted in buckets. */
+    void expect(const std::string &id, size_t buckets = 0)
+    {
+        fates_[id] = Fate();
+        fates_[id].buckets_to_lower = buckets;
+    }
 
     void sent(const Words &command);
 
     enum class Outcome {
         kFinal, /* it is not to be sent again */
+        kLater, /* as it was not executed, it may, if it settles something */
         kNoScript,
         kMoved,
         kTryAgain,
@@ -54,7 +62,12 @@ class Ledger {
         bool may_be_sent = true;
         unsigned redirections = 0;
         unsigned without_script = 0;
+
+        /* From how many of them may be taken, in one call or in several. */
+        size_t buckets_to_lower = 0;
     };
+
+    void settling_sent(const ScriptCall &call);
 
     bool is_cluster_;
     bool is_honest_ = true;
@@ -79,8 +92,9 @@ struct ScriptCall {
     size_t limits = 0;
     Words ids;
 
-    /* It may not be repeated, as buckets do not know what was taken back. */
-    bool lowers_buckets = false;
+    /* From how many it takes something. That may not be repeated, as they do
+     * not know what was taken back. */
+    size_t lowered_buckets = 0;
 };
 
 /* What an honest answer says about a limit, by which it is known whose it is.
