@@ -76,7 +76,9 @@ ngx_int_t postconfiguration(ngx_conf_t *cf) noexcept
 
     sl::install_header_filter();
 
-    if (sl::main_conf(cf)->reads_usage) {
+    const sl::MainConf &mcf = *sl::main_conf(cf);
+
+    if (mcf.reads_usage || mcf.settles) {
         sl::install_body_filter();
     }
 

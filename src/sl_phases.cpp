@@ -111,10 +111,17 @@ ngx_int_t header_filter(ngx_http_request_t *r) noexcept
     return next_header_filter(r);
 }
 
-/* Before others compress it, or make another document of it. */
+/* Reads the body before other filters compress it, or make another document of
+ * it. */
 ngx_int_t body_filter(ngx_http_request_t *r, ngx_chain_t *in) noexcept
 {
+    Check *check = check_of_answer(r);
+
     read_usage(r, in);
+
+    if (check != nullptr) {
+        check->sending();
+    }
 
     return next_body_filter(r, in);
 }
@@ -139,11 +146,16 @@ ngx_int_t last_header_filter(ngx_http_request_t *r) noexcept
         return NGX_ERROR;
     }
 
+    /* an answer without a body ends here */
+    if (check != nullptr) {
+        check->sending();
+    }
+
     return next_last_header_filter(r);
 }
 
-/* Of requests that have been answered the status is known; here others hear of
- * it, and what a request has cost is known. */
+/* Here the check hears of requests that end without an answer, or before all of
+ * it was sent. */
 ngx_int_t log_handler(ngx_http_request_t *r) noexcept
 {
     Check *check = check_of_answer(r);

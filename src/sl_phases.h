@@ -20,7 +20,7 @@ bool install_handlers(ngx_conf_t *cf) noexcept;
 void install_header_filter() noexcept;
 void install_last_header_filter() noexcept;
 
-/* And what reads responses, where that is wanted. */
+/* And what reads responses and waits for their ends, where that is wanted. */
 void install_body_filter() noexcept;
 
 /*

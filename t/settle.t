@@ -18,7 +18,10 @@ my $redis = start_redis();
 
 # The application: answers at once what it is asked for, as X-Tokens and otherwise. Trailers need HTTP/2.
 my $h2_port = free_port();
-my $application = start_nginx("listen 127.0.0.1:$h2_port http2;" . <<'END');
+my $refusing_port = free_port();
+my $application = start_nginx("listen 127.0.0.1:$h2_port http2; listen 127.0.0.1:$refusing_port;" . <<"PORT" . <<'END');
+    if (\$server_port = $refusing_port) { return 503; }
+PORT
     location / {
         add_header X-Tokens $arg_tokens always;
         add_header X-Accel-Redirect $arg_accel always;
@@ -89,6 +92,8 @@ my $config = join '', map {
     location /bytes/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$body_bytes_sent')} try_files /ten =404; }
     location /sent/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$bytes_sent')} try_files /ten =404; }
     location /length/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_response_length')} proxy_pass $upstream/; }
+    location /retried/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_response_length')} proxy_pass http://retried/;
+        proxy_next_upstream http_503; }
     location /trailer/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_trailer_x_tokens')} grpc_pass grpc://127.0.0.1:$h2_port; }
     location /short/$_/ { ${\ ($limit =~ s/zone=/zone=short_/r =~ s/600s/10s/r)} proxy_pass $upstream/; }
     location /if/$_/ { ${\ limit($_, "$plain if=\$arg_if")} proxy_pass $upstream/; }
@@ -99,6 +104,7 @@ END
 
 $nginx = start_nginx(<<"END", slots => 4096, http => <<"HTTP");
     add_header X-Status \$sliding_limit_status always;
+    access_log logs/ended.log ended;
     $config
     location /two/ {
         sliding_limit zone=requests max=3 window=600s key=\$arg_k fallback=none;
@@ -122,9 +128,18 @@ $nginx = start_nginx(<<"END", slots => 4096, http => <<"HTTP");
         sliding_limit zone=hung_up_tokens max=100 window=600s key=\$arg_k fallback=none cost=20 settle=\$upstream_http_x_tokens;
         proxy_pass $upstream/;
     }
+    location /busy/ {
+        sliding_limit zone=busy max=100 window=600s key=\$arg_k fallback=none settle=\$upstream_response_length;
+        proxy_pass $held/;
+        proxy_cache one;
+        proxy_cache_valid 1h;
+    }
     location /look { sliding_limit_metrics; sliding_limit off; }
 END
     proxy_cache_path cache keys_zone=one:1m;
+    log_format ended '\$arg_k';
+    # the first one answers 503
+    upstream retried { server 127.0.0.1:$refusing_port; server 127.0.0.1:${\ $application->port} backup; }
     sliding_limit_redis redis://127.0.0.1:${\ $redis->port} timeout=10s connect_timeout=5s;
 HTTP
 ten_bytes($nginx);
@@ -203,6 +218,8 @@ for my $way (@ways) {
     subtest "$way: what is known only when the last byte has come" => sub {
         $nginx->try("/length/$way/?k=length&reserve=1");
         comes_to(10, $way, 'length', 'how much the application has sent');
+        is_deeply [$nginx->try("/retried/$way/?k=retried&reserve=1")], [200];
+        comes_to(10, $way, 'retried', 'how much the last of two servers has sent');
         $nginx->try("/trailer/$way/?k=trailer&reserve=50&tokens=13");
         comes_to(13, $way, 'trailer', 'a trailer');
     };
@@ -295,6 +312,69 @@ for my $way (@ways) {
         }
     };
 }
+
+# nginx keeps a connection for lingering_time, 30 s, while its client goes on sending: each request
+# has one byte too many, or too few. Returns the answer, and a connection that is still open.
+sub lingering {
+    my ($request, $whole) = @_;
+    my $c = begin_request($nginx->port, "$request HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
+        . ($request =~ /^POST/ ? "Content-Length: 9\r\n\r\nx" : "\r\nx"));
+    my $text = '';
+    while ($text !~ $whole) {
+        sysread $c, $text, 4096, length $text or die "the answer ends with: $text";
+    }
+    return ($text, $c);
+}
+
+# The keys of requests that nginx has logged.
+sub ended {
+    open my $file, '<', $nginx->dir . '/logs/ended.log' or die $!;
+    return join '', <$file>;
+}
+
+for my $way (@ways) {
+    subtest "$way: a client that goes on sending does not put off what it owes" => sub {
+        my @cases = (
+            ['one more byte', "GET /$way/?k=linger1_$way&reserve=1&tokens=60", qr/0123456789$/, sub { 60 }],
+            ['a head alone', "HEAD /$way/?k=linger2_$way&reserve=1&tokens=60", qr/\r\n\r\n$/, sub { 60 }],
+            ['a body that is not read', "POST /bytes/$way/?k=linger3_$way&reserve=1", qr/<\/html>\s+$/, sub { length $_[0] =~ s/.*?\r\n\r\n//sr }],
+        );
+
+        for (@cases) {
+            my ($what, $request, $whole, $cost) = @$_;
+            my ($text, $c) = lingering($request, $whole);
+            my ($key) = $request =~ /k=(\w+)/;
+            comes_to($cost->($text), $way, $key, $what);
+            unlike ended(), qr/^\Q$key\E$/m, 'before nginx ends the request';
+        }
+
+        my (@statuses, @open);
+        for (1 .. 4) {
+            my ($text, $c) = lingering("GET /$way/?k=linger4_$way&reserve=1&tokens=60", qr/0123456789$|exceeded"\}$/);
+            push @statuses, $text =~ m{^HTTP/1\.1 (\d+)};
+            push @open, $c;
+        }
+        is_deeply \@statuses, [200, 200, 429, 429], 'two answers of 60 pass a limit of 100, one after the other';
+    };
+}
+
+subtest 'a head alone is settled when the answer behind it has ended' => sub {
+    my ($c, $request);
+    my $begin = sub {
+        $c = begin_request($nginx->port, "HEAD /busy/?k=busy HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\nx");
+        $request = arrived();
+        print $request "HTTP/1.0 200 OK\r\nContent-Length: 20\r\n\r\n0123456789";
+        $request->flush;
+    };
+    $begin->();
+    like scalar(<$c>), qr/200/, 'the head is there';
+    sleep 1.2;
+    is used('busy', 'busy'), 1, 'reserved while the answer is written to the cache';
+    print $request '0123456789';
+    close $request;
+    comes_to(20, 'busy', 'busy', 'its length');
+    unlike ended(), qr/^busy$/m, 'before nginx ends the request';
+};
 
 subtest 'a client that leaves during the check has cost nothing' => sub {
     for my $way (grep { /redis/ } @ways) {

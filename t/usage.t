@@ -89,11 +89,12 @@ my $nginx = start_nginx(<<"END", http => <<'HTTP' . <<"CACHE");
     location /unbuffered/ { proxy_pass $upstream/; proxy_http_version 1.1; proxy_buffering off; }
     location /off/ { sliding_limit_usage off; proxy_pass $upstream/; }
     location /other/ { sliding_limit_usage usage.prompt_tokens; proxy_pass $upstream/; }
-    location /cached/ { proxy_pass $upstream/; proxy_cache one; proxy_cache_valid 1h; }
+    location /cached/ { proxy_pass $upstream/; proxy_cache one; proxy_cache_valid 1h; proxy_force_ranges on; }
     location /spooled/ { proxy_pass $upstream/; proxy_buffers 2 4k; proxy_buffer_size 4k; proxy_busy_buffers_size 4k;
         proxy_max_temp_file_size 100m; limit_rate 4m; }
     location /gzipped/ { proxy_pass $upstream/; gzip on; gzip_min_length 1; gzip_types application/json text/event-stream; }
     $sliced
+    location /proxied/ { proxy_pass http://127.0.0.1:\$server_port/file\$uri; rewrite ^/proxied(.*) \$1 break; }
     location /file/ { alias html/; sendfile on; types { application/json json; } }
     location /parent/ { ssi on; ssi_types application/json; alias html/; types { application/json json; } }
     location /post/ { proxy_pass $upstream/; post_action \@done; }
@@ -215,6 +216,18 @@ subtest 'however nginx deals with the response' => sub {
     my ($part) = request($nginx->port, "GET /file/lines.json?part HTTP/1.1\r\nHost: test\r\nRange: bytes=0-30\r\nConnection: close\r\n\r\n");
     is $part, 206;
     is logged('/file/lines.json?part'), '-', 'not even one that could be read: a client could choose it';
+    # "bytes=0-" is a range, too
+    my %whole = ('/file/lines.json?whole' => 777, '/proxied/lines.json?whole' => 777, '/cached/json' => 25);
+    for my $uri (sort keys %whole) {
+        my $times = $uri =~ /cached/ ? 3 : 1;
+        my ($status, undef, $body) = request($nginx->port,
+            "GET $uri HTTP/1.1\r\nHost: test\r\nRange: bytes=0-\r\nConnection: close\r\n\r\n");
+        is $status, 206, $uri;
+        like $body, qr/^\{.*\}$/s, 'the whole document';
+        is logged($uri, $times), $whole{$uri}, 'a range that is the whole document is read as one';
+    }
+    request($nginx->port, "GET /proxied/lines.json?part HTTP/1.1\r\nHost: test\r\nRange: bytes=0-30\r\nConnection: close\r\n\r\n");
+    is logged('/proxied/lines.json?part'), '-', 'a part that the application has made of it says nothing';
     if ($has_slice) {
         is length((get($nginx->port, '/sliced/'))[2]), -s $nginx->dir . '/html/lines.json', 'put together from slices';
         is logged('/sliced/'), '-', 'of which only the first could be read';

@@ -158,6 +158,8 @@ bool set_settle(ngx_conf_t *cf, ngx_str_t *text, ngx_http_complex_value_t **to)
 
     MainConf *mcf = main_conf(cf);
 
+    mcf->settles = mcf->settles || text->len != 0;
+
     if (mcf->usage_wanted.line == 0
         && view(*text).find("sliding_limit_usage") != std::string_view::npos)
     {

@@ -71,13 +71,19 @@ Check *Check::find_or_create(ngx_http_request_t *r) noexcept
 Check::Check(ngx_http_request_t *r) noexcept
     : r_(r), outcome_(Outcome::kNone), first_here_(0), first_open_(0),
       first_refused_(0), first_unsettled_(0), pending_(nullptr), question_(),
-      is_answered_(false), spent_us_(0)
+      is_answered_(false), spent_us_(0), after_sending_(nullptr)
 {}
 
 /* The request ends: its memory goes, the question may still be under way. */
 void Check::detach(void *data) noexcept
 {
-    static_cast<Check *>(data)->abandon_question();
+    auto *check = static_cast<Check *>(data);
+
+    check->abandon_question();
+
+    if (check->after_sending_ != nullptr) {
+        check->after_sending_->cancel();
+    }
 }
 
 void Check::abandon_question() noexcept
@@ -393,6 +399,54 @@ void Check::end(ngx_uint_t status) noexcept
 
     if (is_due) {
         settle_costs(&limits_, &id_);
+    }
+}
+
+bool Check::is_unsettled() const noexcept
+{
+    auto limits = limits_.all();
+
+    return std::any_of(limits.begin() + first_unsettled_, limits.end(),
+                       [](const AppliedLimit &applied) {
+                           return applied.limit->settle != nullptr;
+                       });
+}
+
+/* Without memory for the event, costs are settled when nginx logs the request.
+ */
+void Check::sending() noexcept
+{
+    if (!main_conf(r_)->settles || !is_unsettled()) {
+        return;
+    }
+
+    if (after_sending_ == nullptr) {
+        void *memory = ngx_palloc(r_->pool, sizeof(Wakeup));
+
+        if (memory == nullptr) {
+            return;
+        }
+
+        after_sending_ = new (memory) Wakeup(
+            Wakeup::calling<&Check::end_if_sent>(this, Wakeup::kCancelable));
+    }
+
+    after_sending_->at_end_of_turn();
+}
+
+/*
+ * A request is complete when nothing of its answer is left to be sent. Where
+ * the answer is a header alone, its upstream may go on, to fill a cache, and
+ * nothing passes the filters when that ends.
+ */
+void Check::end_if_sent() noexcept
+{
+    constexpr ngx_msec_t kLookAgainMs = 1000;
+
+    if (r_->request_complete) {
+        end(status_of(r_));
+    } else if (r_->header_only) {
+        after_sending_->after(kLookAgainMs);
     }
 }
 

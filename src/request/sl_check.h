@@ -21,6 +21,7 @@
 #pragma once
 
 #include "base/sl_nginx.h"
+#include "base/sl_wakeup.h"
 #include "request/pure/sl_outcome.h"
 #include "request/sl_applied_limit.h"
 #include "request/sl_question.h"
@@ -75,6 +76,13 @@ class Check final : public AnswerReceiver {
     /* The request has ended, with this status: what it has cost is known. */
     void end(ngx_uint_t status) noexcept;
 
+    /*
+     * A part of the answer is sent. If this turns out to be the last one, costs
+     * are settled at the end of this turn of the event loop: nginx may keep the
+     * request for much longer, as long as its client goes on sending.
+     */
+    void sending() noexcept;
+
     /* The limit that headers and variables show; nullptr: there is none. */
     const AppliedLimit *shown() const noexcept { return limits_.shown(); }
 
@@ -107,6 +115,8 @@ class Check final : public AnswerReceiver {
     void roll_back() noexcept;
     bool find_true_cost(AppliedLimit *applied) noexcept;
     void abandon_question() noexcept;
+    bool is_unsettled() const noexcept;
+    void end_if_sent() noexcept;
 
     static void detach(void *data) noexcept;
 
@@ -131,6 +141,9 @@ class Check final : public AnswerReceiver {
 
     bool is_answered_;
     int64_t spent_us_;
+
+    /* Looks whether the answer has been sent; nullptr: no costs are settled. */
+    Wakeup *after_sending_;
 };
 
 /* The status that the request has been, or would be, answered with. */

@@ -127,6 +127,9 @@ struct MainConf {
     ngx_array_t levels; /* ngx_array_t * of Limit: those that stand together */
     size_t memory_size;
 
+    /* There is a limit whose costs are settled. */
+    bool settles;
+
     /* Responses are read somewhere, and the first limit that wants what is read
      * of them; no line: none does. */
     bool reads_usage;

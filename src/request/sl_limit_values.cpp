@@ -125,6 +125,24 @@ bool read_cost(ngx_http_request_t *r, const Limit &limit, LimitValues *values)
     return true;
 }
 
+/*
+ * Variables of an upstream have a value for each server that nginx asked, as in
+ * "0, 155"; those before an internal redirect end with a colon, as in "0 :
+ * 155". The last one has sent the answer.
+ */
+std::string_view last_of_upstreams(std::string_view text)
+{
+    for (std::string_view separator : {", ", " : "}) {
+        size_t at = text.rfind(separator);
+
+        if (at != std::string_view::npos) {
+            text.remove_prefix(at + separator.size());
+        }
+    }
+
+    return text;
+}
+
 }  // namespace
 
 bool evaluate_true_cost(ngx_http_request_t *r, const Limit &limit,
@@ -136,7 +154,7 @@ bool evaluate_true_cost(ngx_http_request_t *r, const Limit &limit,
         return false;
     }
 
-    int64_t number = parse_count(view(text));
+    int64_t number = parse_count(last_of_upstreams(view(text)));
 
     if (number < 0) {
         log_bad_number(r, limit, "settle", view(text),

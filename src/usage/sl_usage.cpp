@@ -3,6 +3,7 @@
 #include <new>
 
 #include "base/pure/sl_words.h"
+#include "base/sl_header.h"
 #include "usage/pure/sl_usage_format.h"
 
 /* A request's context of the module itself is its check. */
@@ -52,6 +53,21 @@ bool is_compressed(ngx_http_request_t *r)
 
     return encoding != nullptr && encoding->value.len != 0
            && !is_same_word(view(encoding->value), "identity");
+}
+
+/* Whether a response with status 206 has all of the document: "Range: bytes=0-"
+ * asks for that. */
+bool is_whole_document(ngx_http_request_t *r)
+{
+    bool is_whole = false;
+
+    for_each_header(r->headers_out.headers, "content-range",
+                    [&](const ngx_table_elt_t &header) {
+                        is_whole = header.hash != 0
+                                   && is_whole_range(view(header.value));
+                    });
+
+    return is_whole;
 }
 
 void warn_of_compression(ngx_http_request_t *r, UsageSettings *settings)
@@ -105,7 +121,9 @@ void begin_to_read_usage(ngx_http_request_t *r,
 
 void forget_usage_of_part(ngx_http_request_t *r) noexcept
 {
-    if (r == r->main && r->headers_out.status == NGX_HTTP_PARTIAL_CONTENT) {
+    if (r == r->main && r->headers_out.status == NGX_HTTP_PARTIAL_CONTENT
+        && !is_whole_document(r))
+    {
         ngx_http_set_ctx(r, nullptr, ngx_http_sliding_limit_last_filter_module);
     }
 }

@@ -24,8 +24,8 @@ struct UsageSettings {
 void begin_to_read_usage(ngx_http_request_t *r,
                          UsageSettings *settings) noexcept;
 
-/* By now it is known whether it is only a part of a document, which says
- * nothing: a client could choose which part. */
+/* By now it is known whether the response is only a part of a document, which
+ * is not read: a client could choose a part without the number. */
 void forget_usage_of_part(ngx_http_request_t *r) noexcept;
 
 /* A part of its body passes. */

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/pure/sl_number.h"
 #include "base/pure/sl_words.h"
 
 namespace sl {
@@ -52,6 +53,28 @@ bool has_usage_format(std::string_view content_type,
                         : UsageScanner::Format::kJson;
 
     return is_stream || is_json(type);
+}
+
+bool is_whole_range(std::string_view content_range) noexcept
+{
+    constexpr std::string_view kFromStart = "bytes 0-";
+
+    if (!is_same_word(content_range.substr(0, kFromStart.size()), kFromStart)) {
+        return false;
+    }
+
+    content_range.remove_prefix(kFromStart.size());
+
+    size_t slash = content_range.find('/');
+
+    if (slash == std::string_view::npos) {
+        return false;
+    }
+
+    int64_t last = parse_count(content_range.substr(0, slash));
+    int64_t size = parse_count(content_range.substr(slash + 1));
+
+    return last >= 0 && last + 1 == size;
 }
 
 }  // namespace sl
