@@ -106,6 +106,22 @@ for my $page (pages()) {
     is join(' ', grep { !$targets{$_} } @named), '', "$page names targets of make that there are";
 }
 
+# ---- Other limiters
+
+{
+    my $others = section('docs/comparison.md', 'In their own words');
+    my @rows = grep { !/this module/ } $others =~ /^\| (\*\*.*?) \|/mg;
+    my %sources = $others =~ /^(\d+)\. (.*)/mg;
+    my %cited = map { $_ => 1 } $others =~ /\[(\d+)\](?!\()/g;
+    is join(' ', sort { $a <=> $b } keys %cited), join(' ', sort { $a <=> $b } keys %sources),
+        'every source is cited, and every citation has its source';
+    is join('; ', grep { !/ \[\d+\]$/ } @rows), '', 'every row has a source';
+    is join('; ', grep { !/\]\(https:/ } values %sources), '', 'every source can be looked up';
+    for my $name ('NGINX Plus', 'APISIX', 'Kong', 'Envoy', 'Traefik', 'HAProxy', 'AWS WAF', 'Cloudflare') {
+        ok scalar(grep { /\Q$name\E/ } @rows), "$name has its row";
+    }
+}
+
 # ---- The reference
 
 my $directives = contents($DIRECTIVES);
