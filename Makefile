@@ -241,9 +241,10 @@ deb: ## install what is missing, and make the Debian package: build/libnginx-mod
 	@scripts/install-packages build deb
 	@scripts/build-deb "$(BUILD)"
 
-deb-lint: deb ## have lintian check the Debian package
+deb-lint: deb ## have lintian check the Debian package, and uscan find releases
 	@scripts/install-packages deb-lint
 	@lintian --allow-root --fail-on error,warning "$(BUILD)"/deb/*.changes
+	@scripts/try-watch
 
 deb-test: ## make the Debian package for several releases, and try it in fresh systems: build/debs
 	@scripts/install-packages deb-test apt-repository
