@@ -276,7 +276,7 @@ lint: ## check formatting, C++ (for musl, too), Lua, shell scripts and that ther
 	    -i src/monitor/sl_metrics_page.cpp -Isrc src t/unit t/model t/fuzz
 	@scripts/check-includes
 	@scripts/check-version
-	@shellcheck scripts/* examples/try docker/entrypoint .ci/run debian/tests/limits-requests
+	@shellcheck scripts/* examples/try docker/entrypoint docker/modules/sliding-limit/prebuild .ci/run debian/tests/limits-requests
 	@luacheck -q lua bench
 	@for program in bench/*.cpp; do $(CXX) -std=c++17 -fsyntax-only -Isrc "$$program" || exit 1; done
 	@$(MAKE) -s module
