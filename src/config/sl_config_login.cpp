@@ -1,12 +1,12 @@
 #include "config/sl_config_login.h"
 
+#include <new>
+
 #include "config/sl_config_util.h"
 
 namespace sl {
 
 namespace {
-
-constexpr size_t kLongestPasswordFile = 4096;
 
 /* Takes the parameter, or else what the URL has, perhaps percent-encoded. */
 bool set_credential(ngx_conf_t *cf, const char *name,
@@ -38,56 +38,53 @@ bool set_credential(ngx_conf_t *cf, const char *name,
     return true;
 }
 
-/* Reads the first line of a file that holds nothing but a password. */
-bool read_password_file(ngx_conf_t *cf, ngx_str_t name, ngx_str_t *password)
+/* Reads the password, and makes the file's name a whole path. */
+bool read_password_file(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *password)
 {
-    if (ngx_conf_full_name(cf->cycle, &name, 1) != NGX_OK) {
+    PasswordFile file;
+
+    if (ngx_conf_full_name(cf->cycle, name, 1) != NGX_OK) {
         return false;
     }
 
-    ngx_fd_t fd = ngx_open_file(name.data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+    if (!file.load(*name)) {
+        u_char text[NGX_MAX_CONF_ERRSTR];
+        ngx_str_t what = str(
+            view(text, ngx_snprintf(text, sizeof(text), file.fault(), name)));
 
-    if (fd == NGX_INVALID_FILE) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           "sliding_limit: cannot open password_file \"%V\"",
-                           &name);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, file.error(), "sliding_limit: %V",
+                           &what);
         return false;
     }
 
-    auto *data =
-        static_cast<u_char *>(ngx_pnalloc(cf->pool, kLongestPasswordFile));
-    ssize_t n = data ? ngx_read_fd(fd, data, kLongestPasswordFile) : 0;
-    ngx_err_t error = n < 0 ? ngx_errno : 0;
+    *password = copy_text(cf, file.password());
 
-    ngx_close_file(fd);
+    return password->data != nullptr;
+}
 
-    if (n < 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, error,
-                           "sliding_limit: cannot read password_file \"%V\"",
-                           &name);
+/* Lets the login have a password, unless it is empty. `file` is where it is
+ * from; empty: from the configuration. */
+bool set_password(ngx_conf_t *cf, const ngx_str_t &password,
+                  const ngx_str_t &file, RedisLogin *login)
+{
+    if (password.len == 0) {
+        return true;
+    }
+
+    void *memory = ngx_palloc(cf->pool, sizeof(RedisPassword));
+
+    if (memory == nullptr) {
         return false;
     }
 
-    std::string_view line = view(data, data + n);
+    login->password = new (memory) RedisPassword(password, file);
 
-    line = line.substr(0, line.find_first_of("\r\n"));
-
-    if (line.empty() || static_cast<size_t>(n) == kLongestPasswordFile) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "sliding_limit: password_file \"%V\" must have a "
-                           "password in its first line, and less than %uz "
-                           "bytes",
-                           &name, kLongestPasswordFile);
-        return false;
-    }
-
-    *password = str(line);
     return true;
 }
 
 bool has_password(ngx_conf_t *cf, const char *prefix, const RedisLogin &login)
 {
-    if (login.user.len != 0 && login.password.len == 0) {
+    if (login.user.len != 0 && login.password == nullptr) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sliding_limit: %suser \"%V\" has no password; add "
                            "%spassword= or %spassword_file=",
@@ -122,15 +119,18 @@ bool set_login(ngx_conf_t *cf, const RedisUrl &url,
         return false;
     }
 
+    ngx_str_t file = given.password_file;
+    ngx_str_t password;
+
     bool ok =
         set_credential(cf, "user", &settings->name, url.user, given.user,
                        &login->user)
-        && (given.password_file.len
-                ? read_password_file(cf, given.password_file, &login->password)
-                : set_credential(cf, "password", &settings->name, url.password,
-                                 given.password, &login->password));
+        && (file.len ? read_password_file(cf, &file, &password)
+                     : set_credential(cf, "password", &settings->name,
+                                      url.password, given.password, &password));
 
-    return ok && has_password(cf, "", *login);
+    return ok && set_password(cf, password, file, login)
+           && has_password(cf, "", *login);
 }
 
 bool set_sentinel_login(ngx_conf_t *cf, const LoginParameters &given,
@@ -156,11 +156,13 @@ bool set_sentinel_login(ngx_conf_t *cf, const LoginParameters &given,
         return false;
     }
 
-    login->user = given.user;
-    login->password = given.password;
+    ngx_str_t file = given.password_file;
+    ngx_str_t password = given.password;
 
-    return (given.password_file.len == 0
-            || read_password_file(cf, given.password_file, &login->password))
+    login->user = given.user;
+
+    return (file.len == 0 || read_password_file(cf, &file, &password))
+           && set_password(cf, password, file, login)
            && has_password(cf, "sentinel_", *login);
 }
 

@@ -98,6 +98,13 @@ void ClusterNode::open() noexcept
     }
 }
 
+void ClusterNode::renew_logins() noexcept
+{
+    for (ngx_uint_t i = 0; i < settings_.connections; i++) {
+        lanes_[i]->channel.renew_login();
+    }
+}
+
 bool ClusterNode::is_called(std::string_view host,
                             in_port_t port) const noexcept
 {

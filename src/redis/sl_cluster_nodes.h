@@ -25,6 +25,9 @@ class ClusterNode {
 
     void open() noexcept;
 
+    /* Logs in with new passwords, if there are any. */
+    void renew_logins() noexcept;
+
     /* The address or the name by which it was added. */
     std::string_view host() const noexcept { return host_; }
 

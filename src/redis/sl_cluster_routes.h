@@ -22,6 +22,12 @@ class ClusterRoutes final : public RedisRoutes, private CallCarrier {
 
     bool start() noexcept override;
     void stop() noexcept override;
+
+    void renew_logins() noexcept override
+    {
+        nodes_.for_each([](ClusterNode &node) { node.renew_logins(); });
+    }
+
     RedisChannel *channel_for(unsigned slot) noexcept override;
 
     unsigned next_server(unsigned slot) const noexcept override

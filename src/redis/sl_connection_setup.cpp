@@ -1,6 +1,7 @@
 #include "redis/sl_connection_setup.h"
 
 #include "redis/sl_redis_connection.h"
+#include "redis/sl_redis_log.h"
 #include "redis/sl_redis_login.h"
 #include "redis/sl_redis_script.h"
 #include "redis/sl_script_call.h"
@@ -13,8 +14,8 @@ ConnectionSetup::ConnectionSetup(const RedisSettings &settings,
     : settings_(settings), connection_(connection), user_(user), unanswered_(0),
       probe_(Probe::kNoKey), script_loading_(false), command_{{on_reply}, this},
       knock_command_{{on_knock}, this}, login_command_{{on_login}, this},
-      role_command_{{on_role}, this}, script_command_{{on_script}, this},
-      probe_command_{{on_probe}, this}
+      new_login_command_{{on_new_login}, this}, role_command_{{on_role}, this},
+      script_command_{{on_script}, this}, probe_command_{{on_probe}, this}
 {}
 
 bool ConnectionSetup::start() noexcept
@@ -41,13 +42,21 @@ bool ConnectionSetup::knock() noexcept
 
 bool ConnectionSetup::send_login() noexcept
 {
-    if (settings_.login.password.len == 0) {
+    if (settings_.login.password == nullptr) {
         return true;
     }
 
     unanswered_++;
 
     return connection_.send_login(&login_command_);
+}
+
+bool ConnectionSetup::send_new_login() noexcept
+{
+    const RedisPassword *password = settings_.login.password;
+
+    return password == nullptr || password->file().len == 0
+           || connection_.send_login(&new_login_command_);
 }
 
 bool ConnectionSetup::send_select() noexcept
@@ -181,6 +190,34 @@ void ConnectionSetup::on_login(RedisCommand *self, redisReply *reply) noexcept
     }
 
     on_knock(self, reply);
+}
+
+void ConnectionSetup::on_new_login(RedisCommand *self,
+                                   redisReply *reply) noexcept
+{
+    if (reply != nullptr && reply->type == REDIS_REPLY_ERROR) {
+        static_cast<SetupCommand *>(self)->setup->new_login_refused(
+            refusal_of_login(reply));
+    }
+}
+
+/* Redis lets a client that was logged in stay so. */
+void ConnectionSetup::new_login_refused(std::string_view error) noexcept
+{
+    RedisPassword &password = *settings_.login.password;
+
+    if (!password.note_refusal()) {
+        return;
+    }
+
+    OneLine line(error, settings_);
+    ngx_str_t why = str(line.text());
+
+    ngx_log_error(NGX_LOG_CRIT, ngx_cycle->log, 0,
+                  "sliding_limit: redis \"%V\" refuses the new password in "
+                  "password_file \"%V\": %V; open connections stay logged in "
+                  "with the old one",
+                  &settings_.name, &password.file(), &why);
 }
 
 void ConnectionSetup::on_script(RedisCommand *self, redisReply *reply) noexcept

@@ -45,6 +45,10 @@ class ConnectionSetup {
     /* Loads the script (again), unless that is on its way. */
     bool send_script() noexcept;
 
+    /* Logs in once more if the password is from a file: with a new one. If the
+     * server refuses it, the connection stays as it was. */
+    bool send_new_login() noexcept;
+
     /* Has the server accept the next command although it does not have the key
      * yet. */
     bool send_asking() noexcept;
@@ -84,10 +88,12 @@ class ConnectionSetup {
     void probe_again(RedisError because) noexcept;
     void set_up(bool has_slots) noexcept;
     void refused(std::string_view error) noexcept;
+    void new_login_refused(std::string_view error) noexcept;
 
     static void on_reply(RedisCommand *self, redisReply *reply) noexcept;
     static void on_knock(RedisCommand *self, redisReply *reply) noexcept;
     static void on_login(RedisCommand *self, redisReply *reply) noexcept;
+    static void on_new_login(RedisCommand *self, redisReply *reply) noexcept;
     static void on_role(RedisCommand *self, redisReply *reply) noexcept;
     static void on_script(RedisCommand *self, redisReply *reply) noexcept;
     static void on_probe(RedisCommand *self, redisReply *reply) noexcept;
@@ -107,6 +113,7 @@ class ConnectionSetup {
     SetupCommand command_;
     SetupCommand knock_command_;
     SetupCommand login_command_;
+    SetupCommand new_login_command_;
     SetupCommand role_command_;
     SetupCommand script_command_;
     SetupCommand probe_command_;

@@ -104,6 +104,13 @@ class RedisChannel final : private RedisUser,
     std::string_view reason() const noexcept { return recovery_.reason(); }
     std::string_view server() const noexcept { return log_.server(); }
 
+    /* Logs in with new passwords, if there are any. */
+    void renew_login() noexcept
+    {
+        connection_.renew_login();
+        recovery_.try_new_login();
+    }
+
     /* For other commands than calls. */
     RedisConnection &connection() noexcept { return connection_; }
 

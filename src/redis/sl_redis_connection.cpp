@@ -26,7 +26,7 @@ RedisConnection::RedisConnection(const RedisSettings &settings,
       shutdown_(Wakeup::calling<&RedisConnection::shut_down>(
           this, Wakeup::kCancelable)),
       turns_left_(0), is_locating_(false), host_(), name_(), port_(0),
-      began_(0), up_since_(0), has_been_up_(false),
+      password_changes_(0), began_(0), up_since_(0), has_been_up_(false),
       setup_(settings, *this, user), sign_of_life_(settings, *this)
 {}
 
@@ -81,6 +81,22 @@ bool RedisConnection::send_login(RedisCommand *command) noexcept
 {
     return ac_ != nullptr
            && sl::send_login(ac_, settings_.login, on_reply, command);
+}
+
+/* Before the server has let us in, another AUTH would change nothing: it
+ * refuses or accepts the first one. */
+void RedisConnection::renew_login() noexcept
+{
+    if (has_old_login() && ac_ != nullptr && setup_.is_let_in()
+        && setup_.send_new_login())
+    {
+        password_changes_ = password_changes(settings_);
+    }
+}
+
+bool RedisConnection::has_old_login() const noexcept
+{
+    return password_changes_ != password_changes(settings_);
 }
 
 void RedisConnection::read_waiting_input() noexcept
@@ -163,7 +179,9 @@ void RedisConnection::replace(std::string_view reason) noexcept
 void RedisConnection::connect() noexcept
 {
     stop_timers();
+    refresh_passwords(settings_);
 
+    password_changes_ = password_changes(settings_);
     began_ = ngx_current_msec;
     is_locating_ = true;
 

@@ -99,6 +99,12 @@ class RedisConnection final : private LocatorUser {
     bool send(RedisCommand *command,
               std::initializer_list<std::string_view> words) noexcept;
 
+    /* Logs in once more if a password has changed since the last time. */
+    void renew_login() noexcept;
+
+    /* A password has changed since it tried to log in. */
+    bool has_old_login() const noexcept;
+
     /* AUTH, if there is a password; as above. */
     bool send_login(RedisCommand *command) noexcept;
 
@@ -169,6 +175,9 @@ class RedisConnection final : private LocatorUser {
     char host_[NGX_SOCKADDR_STRLEN];
     char name_[kMaxHostName + 1];
     in_port_t port_;
+
+    /* How often passwords had changed when it logged in. */
+    unsigned password_changes_;
 
     ngx_msec_t began_;
     ngx_msec_t up_since_;

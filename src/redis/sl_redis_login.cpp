@@ -4,19 +4,61 @@
 
 namespace sl {
 
+namespace {
+
+template <typename Function>
+void for_each_password(const RedisSettings &settings, Function function)
+{
+    for (RedisPassword *password :
+         {settings.login.password, settings.sentinel_login.password})
+    {
+        if (password != nullptr) {
+            function(*password);
+        }
+    }
+}
+
+}  // namespace
+
 bool send_login(redisAsyncContext *ac, const RedisLogin &login,
                 redisCallbackFn *on_reply, void *data) noexcept
 {
-    std::string_view user = view(login.user);
-    std::string_view password = view(login.password);
-
-    if (password.empty()) {
+    if (login.password == nullptr) {
         return true;
     }
+
+    std::string_view user = view(login.user);
+    std::string_view password = login.password->text();
 
     return user.empty()
                ? send_words(ac, on_reply, data, {"AUTH", password})
                : send_words(ac, on_reply, data, {"AUTH", user, password});
+}
+
+void refresh_passwords(const RedisSettings &settings) noexcept
+{
+    for_each_password(settings, [](RedisPassword &p) { p.refresh(); });
+}
+
+bool has_password_file(const RedisSettings &settings) noexcept
+{
+    bool has_file = false;
+
+    for_each_password(settings, [&](const RedisPassword &p) {
+        has_file |= p.file().len > 0;
+    });
+
+    return has_file;
+}
+
+unsigned password_changes(const RedisSettings &settings) noexcept
+{
+    unsigned changes = 0;
+
+    for_each_password(settings,
+                      [&](const RedisPassword &p) { changes += p.changes(); });
+
+    return changes;
 }
 
 /* A server that does not know AUTH repeats its arguments: not in the log. */
@@ -30,10 +72,16 @@ std::string_view refusal_of_login(const redisReply *reply) noexcept
 size_t mask_passwords(std::string_view text, const RedisSettings &settings,
                       char *to, size_t room) noexcept
 {
-    return mask_secrets(
-        text,
-        {view(settings.login.password), view(settings.sentinel_login.password)},
-        to, room);
+    std::string_view secrets[4];
+    size_t count = 0;
+
+    for_each_password(settings, [&](const RedisPassword &p) {
+        secrets[count++] = p.text();
+        secrets[count++] = p.previous();
+    });
+
+    return mask_secrets(text, {secrets[0], secrets[1], secrets[2], secrets[3]},
+                        to, room);
 }
 
 }  // namespace sl

@@ -79,6 +79,19 @@ void RedisRecovery::recover() noexcept
     }
 }
 
+void RedisRecovery::try_new_login() noexcept
+{
+    if (!breaker_.is_open() || ticket_ != 0 || !connection_.has_old_login()) {
+        return;
+    }
+
+    ticket_ = breaker_.take_probe_early(now_ms(), probe_span());
+
+    if (ticket_ != 0) {
+        connection_.reopen();
+    }
+}
+
 /* To find it, to connect and to ask. */
 int64_t RedisRecovery::probe_span() const noexcept
 {

@@ -57,6 +57,9 @@ class RedisRecovery final : private AnswerReceiver {
     /* Looks soon whether there is something to be done. */
     void look_soon() noexcept;
 
+    /* Looks at once if the server may have refused us for an old password. */
+    void try_new_login() noexcept;
+
     /* A check was not asked. */
     void turned_away() noexcept;
 

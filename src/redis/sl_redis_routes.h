@@ -15,6 +15,9 @@ class RedisRoutes : public ChannelOwner {
     virtual bool start() noexcept = 0;
     virtual void stop() noexcept = 0;
 
+    /* Logs in to all servers with new passwords, if there are any. */
+    virtual void renew_logins() noexcept = 0;
+
     /* The way to the server that has the keys of this slot; nullptr: none is
      * known. */
     virtual RedisChannel *channel_for(unsigned slot) noexcept = 0;

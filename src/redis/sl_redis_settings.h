@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "base/sl_nginx.h"
+#include "redis/sl_redis_password.h"
 
 namespace sl {
 
@@ -43,8 +43,9 @@ struct RedisLogin {
     /* Empty: the default user. */
     ngx_str_t user;
 
-    /* Empty: no login is needed. */
-    ngx_str_t password;
+    /* nullptr: no login is needed. What it points to is each worker's own, and
+     * may change. */
+    RedisPassword *password;
 };
 
 /* What is needed to speak TLS; see sl_redis_tls.h. */

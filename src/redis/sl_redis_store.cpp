@@ -5,6 +5,7 @@
 #include "redis/pure/sl_cluster_slot.h"
 #include "redis/sl_client_errand.h"
 #include "redis/sl_cluster_routes.h"
+#include "redis/sl_redis_login.h"
 
 namespace sl {
 
@@ -12,12 +13,17 @@ namespace {
 
 constexpr ngx_msec_t kStartAgainMs = 1000;
 
+/* How often files with passwords are looked at. */
+constexpr ngx_msec_t kLookEveryMs = 1000;
+
 }  // namespace
 
 RedisStore::RedisStore(const RedisSettings &settings) noexcept
     : settings_(settings), shared_(nullptr),
       next_start_(
-          Wakeup::calling<&RedisStore::start>(this, Wakeup::kCancelable))
+          Wakeup::calling<&RedisStore::start>(this, Wakeup::kCancelable)),
+      next_look_(Wakeup::calling<&RedisStore::watch_passwords>(
+          this, Wakeup::kCancelable))
 {}
 
 /* A reload does not reuse this memory: workers of the old configuration, who
@@ -82,7 +88,21 @@ void RedisStore::start() noexcept
                       &settings_.name, kStartAgainMs);
         routes_.reset();
         next_start_.after(kStartAgainMs);
+        return;
     }
+
+    if (has_password_file(settings_)) {
+        next_look_.after(kLookEveryMs);
+    }
+}
+
+/* Connections are told even if nothing has changed now: one of them may have
+ * found a new password when it connected. */
+void RedisStore::watch_passwords() noexcept
+{
+    refresh_passwords(settings_);
+    routes_->renew_logins();
+    next_look_.after(kLookEveryMs);
 }
 
 unsigned RedisStore::breakers_open() const noexcept
@@ -109,6 +129,7 @@ bool RedisStore::next_outage(size_t *place, Outage *outage) const noexcept
 void RedisStore::stop() noexcept
 {
     next_start_.cancel();
+    next_look_.cancel();
     walks_.end();
 
     if (routes_ != nullptr) {

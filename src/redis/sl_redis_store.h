@@ -94,6 +94,7 @@ class RedisStore final : public Store {
         return *static_cast<Shared *>(shared_->data);
     }
 
+    void watch_passwords() noexcept;
     ScriptArgs args_for(const Query &query, int64_t time_us) const noexcept;
     RedisChannel *channel_for(const ScriptArgs &args) noexcept;
 
@@ -113,6 +114,9 @@ class RedisStore final : public Store {
 
     /* It is started again, for want of memory the first time. */
     Wakeup next_start_;
+
+    /* Files with passwords are looked at; not set if there are none. */
+    Wakeup next_look_;
 };
 
 /* The version of the client library that the module was built with, and whether

@@ -95,6 +95,13 @@ void SingleRoutes::stop() noexcept
     }
 }
 
+void SingleRoutes::renew_logins() noexcept
+{
+    for (ngx_uint_t i = 0; i < settings_.connections; i++) {
+        lanes_[i].channel->renew_login();
+    }
+}
+
 RedisChannel *SingleRoutes::channel_for(unsigned slot) noexcept
 {
     return lanes_[slot % settings_.connections].channel;

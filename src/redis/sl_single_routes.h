@@ -34,6 +34,7 @@ class SingleRoutes final : public RedisRoutes, private LocatorUser {
 
     bool start() noexcept override;
     void stop() noexcept override;
+    void renew_logins() noexcept override;
     RedisChannel *channel_for(unsigned slot) noexcept override;
 
     unsigned next_server(unsigned slot) const noexcept override

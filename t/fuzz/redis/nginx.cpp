@@ -20,6 +20,7 @@ ngx_uint_t ngx_worker;
 ngx_pid_t ngx_pid = 1;
 volatile ngx_cycle_t *ngx_cycle;
 volatile ngx_msec_t ngx_current_msec;
+volatile ngx_time_t *ngx_cached_time;
 ngx_event_actions_t ngx_event_actions;
 ngx_rbtree_t ngx_event_timer_rbtree;
 ngx_queue_t ngx_posted_events;

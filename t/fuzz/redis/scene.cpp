@@ -33,8 +33,8 @@ const sl::RedisSettings *settings_now;
 bool has_password(std::string_view text)
 {
     auto has = [&](const sl::RedisLogin &login) {
-        return login.password.len > 0
-               && text.find(sl::view(login.password)) != text.npos;
+        return login.password != nullptr
+               && text.find(login.password->text()) != text.npos;
     };
 
     return has(settings_now->login) || has(settings_now->sentinel_login);
@@ -348,8 +348,11 @@ sl::RedisSettings Scene::settings_for(unsigned settings)
     s.connections = settings & 8 ? 2 : 1;
 
     if (settings & 16) {
-        s.login = {settings & 32 ? text("user") : text(""), sl::str(kPassword)};
-        s.sentinel_login = {text(""), sl::str(kSentinelPassword)};
+        static sl::RedisPassword password(sl::str(kPassword), text(""));
+        static sl::RedisPassword other(sl::str(kSentinelPassword), text(""));
+
+        s.login = {settings & 32 ? text("user") : text(""), &password};
+        s.sentinel_login = {text(""), &other};
         s.db = 1;
     }
 

@@ -129,7 +129,7 @@ sub start_redis {
     return $self->start;
 }
 
-# start_nginx(config, workers => N, slots => N, main => '...', events => '...',
+# start_nginx(config, workers => N, user => '...', slots => N, main => '...', events => '...',
 # http => '...'): an nginx with `config` inside its server block, and what the others say outside.
 # Or whole => '...' and port => N: all of its configuration, with paths relative to dir.
 # An object with port, dir, pid and
@@ -272,7 +272,7 @@ sub configure {
     my ($self, $config, %with) = @_;
     my $dir = $self->dir;
     my $load = SlidingLimit::Servers::module();
-    my %do = (workers => 1, main => '', slots => 1024, events => '', http => '', %with);
+    my %do = (workers => 1, user => 'root', main => '', slots => 1024, events => '', http => '', %with);
 
     $self->{workers} = $do{main} =~ /master_process off/ ? 0 : $do{workers};
     $load &&= "load_module $load;";
@@ -280,7 +280,7 @@ sub configure {
     print $file $do{whole} // <<"END";
 $load
 daemon off;
-user root;
+user $do{user};
 worker_processes $do{workers};
 pid $dir/nginx.pid;
 error_log $dir/logs/error.log info;
