@@ -8,7 +8,7 @@ use lib 't/lib';
 use File::Temp ();
 use IO::Select ();
 use IO::Socket::IP ();
-use SlidingLimit::FakeRedis qw(start_fake_redis);
+use SlidingLimit::FakeRedis qw(read_command start_fake_redis);
 use SlidingLimit::Rights qw(rights);
 use SlidingLimit::Servers qw(free_port start_redis start_nginx get wait_until);
 use Test::More;
@@ -326,6 +326,42 @@ for (['nothing to say', '', 'SCRIPT'], ['a database', 'db=3', 'SELECT'],
         cmp_ok(length $heard, '<', 200, 'and short');
         is(join("\n", lines_about_redis($nginx)), '', 'nothing to tell about Redis');
         shows_no_password($nginx);
+    };
+}
+
+# ---- a server that cannot run scripts
+
+{
+    my $advice = qr/scripting is off or missing there: load Valkey's Lua module, do not rename SCRIPT and EVALSHA/;
+
+    for my $command (qw(SCRIPT EVALSHA)) {
+        my $redis = start_redis(args => ['--rename-command', $command, '']);
+        my $host = '127.0.0.1:' . $redis->port;
+
+        fails("a server without $command", $redis, "redis://$host",
+            qr/ERR unknown command '$command'.*; $advice/);
+        fails("a server without $command, and a database", $redis, "redis://$host/3",
+            qr/ERR unknown command '$command'.*; $advice/);
+    }
+
+    subtest 'fails: a Valkey without Lua' => sub {
+        my $valkey = start_fake_redis(undef, on_connect => sub {
+            my ($socket) = @_;
+            while (my ($command) = read_command($socket)) {
+                print $socket $command eq 'SCRIPT' ? "-ERR Could not find scripting engine 'lua'\r\n"
+                    : "-NOSCRIPT No matching script. Please use EVAL.\r\n";
+            }
+        });
+        my $nginx = nginx('redis://127.0.0.1:' . $valkey->port, workers => $WORKERS);
+
+        wait_until { lines_about_redis($nginx) } 60, 'a line in the log';
+        is(answer($nginx), '200 FAILED_OPEN', 'requests pass') for 1 .. 10;
+        is(answer($nginx, '/deny'), '503 FAILED_CLOSED', 'unless they are not to');
+
+        my @lines = grep { !/: 1 check\(s\) failed, / } lines_about_redis($nginx);
+        is(scalar @lines, 1, 'there is one line');
+        like($lines[0], qr/\[crit\] .* is down: ERR Could not find scripting engine 'lua'; $advice/, 'a loud one');
+        is($nginx->bad_lines, '', 'nothing bad in the log');
     };
 }
 

@@ -149,6 +149,11 @@ void ConnectionSetup::refused(std::string_view error) noexcept
         return;
     }
 
+    if (kind == RedisError::kNoScripting) {
+        connection_.fail(Trouble::kNoScripting, error);
+        return;
+    }
+
     /* whatever else Redis says no to here, waiting does not mend it */
     bool unavailable = kind == RedisError::kUnavailable
                        || error.substr(0, kCrowded.size()) == kCrowded;

@@ -13,10 +13,19 @@ constexpr ngx_msec_t kComplainEveryMs = 10000;
 /* What to do about it, where the reason does not say so itself. */
 std::string_view advice_on(Trouble trouble)
 {
-    return trouble == Trouble::kElsewhere
-               ? "; it has only a part of a Redis Cluster's keys, use "
-                 "cluster:// instead"
-               : "";
+    switch (trouble) {
+    case Trouble::kElsewhere:
+        return "; it has only a part of a Redis Cluster's keys, use "
+               "cluster:// instead";
+
+    case Trouble::kNoScripting:
+        return "; scripting is off or missing there: load Valkey's Lua module, "
+               "do not rename SCRIPT and EVALSHA, or use a server with "
+               "scripting";
+
+    default:
+        return "";
+    }
 }
 
 }  // namespace
@@ -88,7 +97,8 @@ std::string_view RedisLog::server() const noexcept
 
 bool needs_a_person(Trouble trouble) noexcept
 {
-    return trouble == Trouble::kForbidden || trouble == Trouble::kElsewhere;
+    return trouble == Trouble::kForbidden || trouble == Trouble::kElsewhere
+           || trouble == Trouble::kNoScripting;
 }
 
 }  // namespace sl

@@ -57,7 +57,8 @@ class RedisLog {
     ngx_msec_t complained_at_;
 };
 
-/* A wrong password does not mend itself. */
+/* A wrong password does not mend itself, nor does a server without scripting.
+ */
 bool needs_a_person(Trouble trouble) noexcept;
 
 }  // namespace sl

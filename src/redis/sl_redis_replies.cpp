@@ -21,6 +21,7 @@ StoreError to_store_error(RedisError error)
         return StoreError::kForbidden;
 
     case RedisError::kNoScript:
+    case RedisError::kNoScripting:
     case RedisError::kCrossSlot:
     case RedisError::kThisCall:
         break;
@@ -36,7 +37,8 @@ StoreError to_store_error(RedisError error)
  */
 bool has_changed_nothing(RedisError error)
 {
-    return error == RedisError::kUnavailable || error == RedisError::kElsewhere;
+    return error == RedisError::kUnavailable || error == RedisError::kElsewhere
+           || error == RedisError::kNoScripting;
 }
 
 /* Something is wrong with the call, or only with asking about several requests
@@ -383,6 +385,10 @@ void RedisChannel::report_error(RedisError kind,
 
     case RedisError::kForbidden:
         connection_.fail(Trouble::kForbidden, error);
+        break;
+
+    case RedisError::kNoScripting:
+        connection_.fail(Trouble::kNoScripting, error);
         break;
 
     case RedisError::kElsewhere:

@@ -37,6 +37,7 @@ enum class Trouble {
     kUnavailable, /* the server says that it cannot serve now */
     kForbidden,   /* the server says that we may not */
     kElsewhere,   /* the server says that another one has the keys */
+    kNoScripting, /* the server cannot run scripts */
 };
 
 struct RedisLogin {

@@ -1,6 +1,45 @@
 #include "redis/pure/sl_redis_error.h"
 
+#include <algorithm>
+
+#include "base/pure/sl_words.h"
+
 namespace sl {
+
+namespace {
+
+bool begins_with(std::string_view text, std::string_view start)
+{
+    return text.substr(0, start.size()) == start;
+}
+
+/*
+ * Valkey has no engine for Lua unless that was built in or is loaded as a
+ * module. A command that was renamed or that a server does not have is unknown;
+ * its name stands in quotes, which differ from version to version.
+ */
+bool says_no_scripting(std::string_view message)
+{
+    constexpr std::string_view kUnknown = "ERR unknown command ";
+    constexpr std::string_view kQuotes = "'`\"";
+
+    if (begins_with(message, "ERR Could not find scripting engine")) {
+        return true;
+    }
+
+    if (!begins_with(message, kUnknown)) {
+        return false;
+    }
+
+    std::string_view name = message.substr(kUnknown.size());
+
+    name.remove_prefix(std::min(name.find_first_not_of(kQuotes), name.size()));
+    name = name.substr(0, name.find_first_of(kQuotes));
+
+    return is_same_word(name, "SCRIPT") || is_same_word(name, "EVALSHA");
+}
+
+}  // namespace
 
 RedisError classify_redis_error(std::string_view message) noexcept
 {
@@ -36,7 +75,8 @@ RedisError classify_redis_error(std::string_view message) noexcept
         }
     }
 
-    return RedisError::kThisCall;
+    return says_no_scripting(message) ? RedisError::kNoScripting
+                                      : RedisError::kThisCall;
 }
 
 }  // namespace sl

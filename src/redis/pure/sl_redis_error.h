@@ -1,6 +1,7 @@
 /*
  * What an error reply of Redis means for the module. Redis promises only the
- * first word of an error to be stable, so only that is looked at.
+ * first word of an error to be stable, so only that is looked at; but that
+ * scripts cannot be run has no word of its own.
  */
 
 #pragma once
@@ -25,6 +26,9 @@ enum class RedisError {
 
     /* A wrong password or missing rights: only a person can mend that. */
     kForbidden,
+
+    /* The server cannot run scripts at all: as above. */
+    kNoScripting,
 
     /* Something is wrong with this one call; the next may do well. */
     kThisCall,

@@ -82,11 +82,36 @@ void any_other_error_is_about_this_call(void **)
 {
     assert_kind(RedisError::kThisCall,
                 {
-                    "ERR unknown command 'EVALSHA'",
+                    "ERR unknown command 'ZADD'",
+                    "ERR unknown command 'AUTH', with args beginning with: "
+                    "'SCRIPT' ",
+                    "ERR unknown command",
+                    "ERR unknown command ",
+                    "ERR unknown command '",
+                    "ERR unknown command ''",
+                    "ERR unknown command 'SCRIPTS'",
+                    "ERR unknown subcommand 'LOAD'. Try SCRIPT HELP.",
+                    "ERR Error running script: SCRIPT",
                     "ERR",
                     "WRONGTYPE Operation against a key holding the wrong kind "
                     "of value",
                 });
+}
+
+void a_server_without_scripting_is_told_from_all_else(void **)
+{
+    assert_kind(
+        RedisError::kNoScripting,
+        {
+            "ERR unknown command 'SCRIPT', with args beginning with: 'LOAD' "
+            "'return 1' ",
+            "ERR unknown command `SCRIPT`, with args beginning with: `LOAD`, ",
+            "ERR unknown command 'EVALSHA', with args beginning with: ",
+            "ERR unknown command 'EVALSHA'",
+            "ERR unknown command 'evalsha'",
+            "ERR unknown command script",
+            "ERR Could not find scripting engine 'lua'",
+        });
 }
 
 void an_empty_message_is_about_this_call(void **)
@@ -149,6 +174,7 @@ int main()
         cmocka_unit_test(the_first_word_alone_is_enough),
         cmocka_unit_test(another_server_has_the_key),
         cmocka_unit_test(any_other_error_is_about_this_call),
+        cmocka_unit_test(a_server_without_scripting_is_told_from_all_else),
         cmocka_unit_test(an_empty_message_is_about_this_call),
         cmocka_unit_test(a_word_that_only_begins_like_a_known_one_is_not_it),
         cmocka_unit_test(the_beginning_of_a_known_word_is_not_it),
