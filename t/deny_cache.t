@@ -6,7 +6,7 @@ use warnings;
 use lib 't/lib';
 
 use SlidingLimit::Load qw(start_load summary);
-use SlidingLimit::Servers qw(get start_nginx start_redis wait_until);
+use SlidingLimit::Servers qw(begin_request start_nginx start_redis wait_until);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -36,14 +36,27 @@ sub decided_by {
     return join ' ', @by;
 }
 
-sub nginx {
+# Arguments of start_nginx().
+sub config {
     my ($locations, %with) = @_;
 
-    return start_nginx(<<"END", workers => 2, http => $REDIS, %with);
+    return (<<"END", workers => 2, http => $REDIS, %with);
     add_header X-Store \$sliding_limit_store always;
     add_header X-Status \$sliding_limit_status always;
     $locations
 END
+}
+
+sub nginx { return start_nginx(config(@_)) }
+
+# Reloads, with another configuration if one is given, and waits for the old workers to go.
+sub reload {
+    my ($nginx, @config) = @_;
+    my @old = $nginx->workers;
+
+    $nginx->configure(config(@config)) if @config;
+    $nginx->reload;
+    wait_until { my %now = map { $_ => 1 } $nginx->workers; !grep { $now{$_} } @old } 20, 'new workers';
 }
 
 subtest 'a refusal is remembered by all workers, and then forgotten' => sub {
@@ -205,11 +218,111 @@ subtest 'a reload keeps what is remembered, unless the limit has changed' => sub
 END
     is decided_by($nginx, 3, '/?k=a'), '-redis redis deny_cache';
 
-    my @old = $nginx->workers;
-    $nginx->reload;
-    wait_until { my %now = map { $_ => 1 } $nginx->workers; !grep { $now{$_} } @old } 20, 'new workers';
+    reload($nginx);
     is decided_by($nginx, 1, '/?k=a'), 'deny_cache';
 };
+
+# ---- a refusal belongs to the store that gave it
+
+{
+    my $other = start_redis();
+    my ($port, $other_port) = ($redis->port, $other->port);
+    my $line = sub { "sliding_limit_redis redis://127.0.0.1:$_[0] timeout=10s connect_timeout=5s;" };
+
+    # a zone for each case, so that counts of earlier cases are none of it
+    my $zones = 0;
+    my $limit = sub { sprintf <<'END', $zones, $_[0] // '' };
+        sliding_limit_deny_cache 1h;
+        location / { sliding_limit zone=moved%d max=1 window=600s key=$arg_k fallback=none %s; empty_gif; }
+END
+
+    # [what is changed, http before, http after, parameters of the limit before, after]
+    my @elsewhere = (
+        ['another port', $line->($port), $line->($other_port)],
+        ['another database', $line->($port), $line->("$port/1")],
+        ['another prefix', $line->($port), $line->("$port prefix=other")],
+        ['another name that limits refer to',
+            ($line->("$port name=a") . $line->("$other_port name=b")) x 2, 'store=a', 'store=b'],
+        ['the same name for another Redis', $line->("$port name=a"), $line->("$other_port name=a"), ('store=a') x 2],
+    );
+
+    for my $case (@elsewhere) {
+        my ($what, $before, $after, @limits) = @$case;
+
+        subtest "a reload with $what: that store is asked" => sub {
+            $zones++;
+            my $nginx = nginx($limit->($limits[0]), http => $before);
+
+            is decided_by($nginx, 3, '/?k=a'), '-redis redis deny_cache', 'refused from memory';
+            reload($nginx, $limit->($limits[1]), http => $after);
+            is decided_by($nginx, 3, '/?k=a'), '-redis redis deny_cache', 'it decides, and is remembered itself';
+
+            reload($nginx, $limit->($limits[0]), http => $before);
+            is decided_by($nginx, 1, '/?k=a'), 'deny_cache', 'the first store still refuses when it is back';
+            is $nginx->bad_lines, '';
+        };
+    }
+
+    my @same = (
+        ['other times and connections', $line->($port),
+            "sliding_limit_redis redis://127.0.0.1:$port timeout=9s connect_timeout=4s connections=3;"],
+        ['a default that is written out', $line->($port), $line->("$port/0 prefix=rate_limit")],
+        ['another name for the same Redis', $line->("$port name=a"), $line->("$port name=b"), 'store=a', 'store=b'],
+    );
+
+    for my $case (@same) {
+        my ($what, $before, $after, @limits) = @$case;
+
+        subtest "a reload with $what: refusals are kept" => sub {
+            $zones++;
+            my $nginx = nginx($limit->($limits[0]), http => $before);
+
+            is decided_by($nginx, 3, '/?k=a'), '-redis redis deny_cache', 'refused from memory';
+            reload($nginx, $limit->($limits[1]), http => $after);
+            is decided_by($nginx, 1, '/?k=a'), 'deny_cache', 'still';
+            is $nginx->bad_lines, '';
+        };
+    }
+
+    subtest 'from Redis to memory and back' => sub {
+        $zones++;
+        my $nginx = nginx($limit->(), http => $line->($port));
+
+        is decided_by($nginx, 3, '/?k=a'), '-redis redis deny_cache', 'refused from memory';
+        reload($nginx, $limit->('store=memory'), http => $line->($port));
+        is decided_by($nginx, 3, '/?k=a'), '-memory memory memory', 'another count, and no refusal of Redis';
+        reload($nginx, $limit->(), http => $line->($port));
+        is decided_by($nginx, 1, '/?k=a'), 'deny_cache', 'the refusal of Redis';
+    };
+
+    subtest 'old workers go on with the refusals of their store while new ones have those of another' => sub {
+        $zones++;
+        my $nginx = nginx($limit->(), http => $line->($port), workers => 1);
+
+        is decided_by($nginx, 3, '/?k=a'), '-redis redis deny_cache', 'the old store has refused a';
+
+        # requests that the old worker has begun to read, and finishes when it is told to
+        my %begun = map { $_ => begin_request($nginx->port, "GET /?k=$_ HTTP/1.1\r\n") } qw(a b);
+        my $finish = sub {
+            my ($key) = @_;
+
+            print { $begun{$key} } "Host: test\r\nConnection: close\r\n\r\n";
+            my ($head) = join('', readline $begun{$key}) =~ /^(.*?)\r\n\r\n/s;
+            return join ' ', $head =~ m{^HTTP/1.1 (\d+)}, $head =~ /^X-Store: (\S+)/m;
+        };
+
+        # the worker has read them when it answers somebody who came later
+        is decided_by($nginx, 1, '/?k=a'), 'deny_cache';
+        $nginx->configure(config($limit->(), http => $line->($other_port), workers => 1));
+        $nginx->reload;
+        wait_until { $nginx->error_log =~ /gracefully shutting down/ } 20, 'the old worker to take no more connections';
+        is decided_by($nginx, 3, '/?k=b'), '-redis redis deny_cache', 'the new store has refused b';
+
+        is $finish->('a'), '429 deny_cache', 'the old worker knows of a';
+        is $finish->('b'), '200 redis', 'and nothing of b';
+        is $nginx->bad_lines, '';
+    };
+}
 
 subtest 'load on denied clients: about one script call for each, second and server' => sub {
     my $keys = 100;

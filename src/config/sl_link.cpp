@@ -155,7 +155,15 @@ void warn_if_nothing_is_read(ngx_conf_t *cf, const MainConf &mcf)
 /* Marks the limits whose refusals can be remembered. */
 void mark_lasting_refusals(const MainConf &mcf)
 {
-    for_each_level(mcf, [&mcf](const Elements<Limit> &limits) {
+    for (Zone *zone : elements<Zone *>(mcf.zones)) {
+        zone->refusal_mark =
+            zone->store == mcf.memory
+                ? kNoMark
+                : RefusalMarks::mark_of(view(zone->name),
+                                        zone->store->identity());
+    }
+
+    for_each_level(mcf, [](const Elements<Limit> &limits) {
         /* a refusal by any of them has to be counted */
         bool counts =
             std::any_of(limits.begin(), limits.end(), [](const Limit &limit) {
@@ -163,11 +171,9 @@ void mark_lasting_refusals(const MainConf &mcf)
             });
 
         for (Limit &limit : limits) {
-            bool last = !counts && !limit.zone->is_revised
-                        && limit.zone->store != mcf.memory;
+            bool last = !counts && !limit.zone->is_revised;
 
-            limit.refusal_mark =
-                last ? RefusalMarks::place_of(view(limit.zone->name)) : kNoMark;
+            limit.refusal_mark = last ? limit.zone->refusal_mark : kNoMark;
         }
     });
 }

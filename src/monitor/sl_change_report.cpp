@@ -164,8 +164,7 @@ void report_change(ngx_http_request_t *r, const Change &change) noexcept
     }
 
     /* a client that is let go is not to be refused from memory */
-    main_conf(r)->deny_cache->forget_all(
-        RefusalMarks::place_of(view(change.zone.name)));
+    main_conf(r)->deny_cache->forget_all(change.zone.refusal_mark);
 
     log_change(r, change, "", "");
 }

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "base/pure/sl_siphash.h"
 #include "redis/pure/sl_cluster_slot.h"
 #include "redis/sl_client_errand.h"
 #include "redis/sl_cluster_routes.h"
@@ -103,6 +104,25 @@ void RedisStore::watch_passwords() noexcept
     refresh_passwords(settings_);
     routes_->renew_logins();
     next_look_.after(kLookEveryMs);
+}
+
+/* Logins, timeouts and TLS are left out: with others the counts are the same.
+ */
+uint64_t RedisStore::identity() const noexcept
+{
+    uint64_t hash =
+        static_cast<uint64_t>(settings_.topology) << 32 | settings_.db;
+
+    hash = public_siphash64(hash, view(settings_.prefix));
+    hash = public_siphash64(hash, view(settings_.primary));
+
+    for (ngx_uint_t i = 0; i < settings_.endpoint_count; i++) {
+        const RedisEndpoint &endpoint = settings_.endpoints[i];
+
+        hash = public_siphash64(hash + endpoint.port, view(endpoint.host));
+    }
+
+    return hash;
 }
 
 unsigned RedisStore::breakers_open() const noexcept

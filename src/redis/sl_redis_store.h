@@ -58,6 +58,7 @@ class RedisStore final : public Store {
         return view(settings_.name);
     }
 
+    uint64_t identity() const noexcept override;
     unsigned breakers_open() const noexcept override;
     bool next_outage(size_t *place, Outage *outage) const noexcept override;
     bool uses_ids() const noexcept override { return true; }

@@ -58,7 +58,7 @@ struct AppliedLimit {
     bool may_be_taken_back;
 
     /* For the deny cache; kNoMark: refusals are not remembered here. */
-    size_t refusal_mark;
+    RefusalMark refusal_mark;
 
     /* For $sliding_limit_store. */
     std::string_view decided_by;

@@ -58,7 +58,8 @@ struct Zone {
     bool counts_refused;
     int64_t max; /* kMaxVaries: a variable says it, or lines differ */
     ngx_str_t store_name;
-    Store *store; /* set when all is read */
+    Store *store;             /* set when all is read */
+    RefusalMark refusal_mark; /* of that store; kNoMark: it is the memory */
     Place place;
 
     /* What the zone has counted may be given back or forgotten early. */
@@ -104,7 +105,7 @@ struct Limit {
      * it names, and those after it change nothing: only then it can be
      * remembered instead of asking again.
      */
-    size_t refusal_mark;
+    RefusalMark refusal_mark;
 };
 
 enum OnError : ngx_uint_t { kPass, kDeny, kLocal };

@@ -62,7 +62,7 @@ void DenyCache::forget(const LimitQuery &limit) noexcept
     }
 }
 
-void DenyCache::forget_all(size_t mark) noexcept
+void DenyCache::forget_all(RefusalMark mark) noexcept
 {
     if (mark != kNoMark) {
         memory_.refusal_marks().forget_until(mark, monotonic_us());

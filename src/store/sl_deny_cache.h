@@ -48,7 +48,7 @@ class DenyCache {
     /* An operator has changed something in the zone with this refusal_mark:
      * whatever its store has been asked so far, refusals do not hold any more,
      * nor those that it has yet to answer. */
-    void forget_all(size_t mark) noexcept;
+    void forget_all(RefusalMark mark) noexcept;
 
   private:
     SharedMemory &memory_;

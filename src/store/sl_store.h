@@ -136,6 +136,11 @@ class Store {
     /* Where the store is, without passwords; empty: in this nginx. */
     virtual std::string_view address() const noexcept { return {}; }
 
+    /* A number for what it counts in: with another server, database or prefix
+     * it is another one. Known when the whole configuration is read. 0: this
+     * nginx. */
+    virtual uint64_t identity() const noexcept { return 0; }
+
     /* How many of its servers are regarded as down. */
     virtual unsigned breakers_open() const noexcept { return 0; }
 

@@ -117,6 +117,7 @@ class Operations {
         limit.cost = std::min<int64_t>(limit.max, kind % 8 < 6 ? 1 : byte());
         limit.counts_refused = kind & 8;
         limit.dry_run = kind & 16;
+        limit.refusal_mark = kind & 64;
 
         return limit;
     }

@@ -109,4 +109,11 @@ uint64_t siphash64(std::string_view text,
     return absorbed(nullptr, 0, text, key).squeeze(0xee, 2);
 }
 
+uint64_t public_siphash64(uint64_t number, std::string_view text) noexcept
+{
+    constexpr uint8_t kKey[kSipHashKeySize] = {};
+
+    return absorbed(&number, 1, text, kKey).squeeze(0xee, 2);
+}
+
 }  // namespace sl

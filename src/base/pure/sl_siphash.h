@@ -21,4 +21,8 @@ void siphash128(const uint64_t *head, size_t words, std::string_view text,
 uint64_t siphash64(std::string_view text,
                    const uint8_t (&key)[kSipHashKeySize]) noexcept;
 
+/* The same of a number followed by `text`, for names that are no client's: with
+ * a key that everybody knows. */
+uint64_t public_siphash64(uint64_t number, std::string_view text) noexcept;
+
 }  // namespace sl

@@ -18,8 +18,11 @@ enum class Algorithm {
     kBuckets /* by parts of the window */
 };
 
-/* For LimitQuery::refusal_mark. */
-constexpr size_t kNoMark = SIZE_MAX;
+/* Names a zone of a certain store, whose refusals the deny cache remembers; see
+ * RefusalMarks. */
+using RefusalMark = uint64_t;
+
+constexpr RefusalMark kNoMark = UINT64_MAX;
 
 /* One limit of a request, as the store needs to know it. */
 struct LimitQuery {
@@ -56,9 +59,8 @@ struct LimitQuery {
     /* Where the request was counted, if it is taken back; see LimitState. */
     uint64_t place = 0;
 
-    /* Where the deny cache marks refusals by this zone; kNoMark: it does not
-     * remember those by this limit. */
-    size_t refusal_mark = kNoMark;
+    /* kNoMark: the deny cache does not remember refusals by this limit. */
+    RefusalMark refusal_mark = kNoMark;
 
     /* When it is settled: what the request has cost after all, instead of
      * `cost`. */

@@ -7,12 +7,11 @@
 
 namespace sl {
 
-/* Names of zones are the operator's: there is no need for a secret. */
-size_t RefusalMarks::place_of(std::string_view zone) noexcept
+/* The highest bit is left out, so that no mark is kNoMark. */
+RefusalMark RefusalMarks::mark_of(std::string_view zone,
+                                  uint64_t store) noexcept
 {
-    constexpr uint8_t kNoSecret[kSipHashKeySize] = {};
-
-    return siphash64(zone, kNoSecret) % kCount;
+    return public_siphash64(store, zone) >> 1;
 }
 
 namespace {
@@ -28,9 +27,9 @@ void move_on(std::atomic<int64_t> *moment, int64_t us) noexcept
 
 }  // namespace
 
-void RefusalMarks::refused_until(size_t place, int64_t us) noexcept
+void RefusalMarks::refused_until(RefusalMark mark, int64_t us) noexcept
 {
-    move_on(&until_us_[place], us);
+    move_on(&until_us_[place_of(mark)], us);
 }
 
 void RefusalMarks::refused(const LimitQuery &limit, const LimitState &state,
@@ -40,8 +39,10 @@ void RefusalMarks::refused(const LimitQuery &limit, const LimitState &state,
                   asked_us + std::min(state.wait_us, longest_wait(limit)));
 }
 
-void RefusalMarks::forget_until(size_t place, int64_t us) noexcept
+void RefusalMarks::forget_until(RefusalMark mark, int64_t us) noexcept
 {
+    size_t place = place_of(mark);
+
     move_on(&void_until_us_[place], us);
 
     /* should a refusal be remembered at this very moment, whoever comes next

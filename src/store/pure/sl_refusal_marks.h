@@ -1,9 +1,14 @@
 /*
- * Until when refusals are remembered, for each zone: after that nobody need
- * look for one, which takes a lock.
+ * Until when refusals are remembered, for each zone of a store: after that
+ * nobody need look for one, which takes a lock.
  *
  * In memory that all processes share, and that is all zero to begin with. A
- * zone's mark is found by a hash of its name. Zones that share one cost each
+ * mark is a hash of the zone's name and of the store that counts for it: after
+ * a reload that moves the zone to another store, workers of the old and of the
+ * new configuration have different marks for it, and each see the refusals of
+ * their own store only.
+ *
+ * There are fewer places here than marks. Marks that share a place cost each
  * other a needless look, or a refusal that is forgotten, and nothing else.
  *
  * When an operator has changed something in a zone, all that its store was
@@ -26,11 +31,17 @@ class RefusalMarks {
   public:
     static constexpr size_t kCount = 256;
 
-    /* Which one belongs to the zone. */
-    static size_t place_of(std::string_view zone) noexcept;
+    /* `store` is a number that no two stores share; see Store::identity(). */
+    static RefusalMark mark_of(std::string_view zone, uint64_t store) noexcept;
+
+    /* Where the mark is kept. */
+    static constexpr size_t place_of(RefusalMark mark) noexcept
+    {
+        return mark % kCount;
+    }
 
     /* A refusal is remembered until then, by a clock that processes share. */
-    void refused_until(size_t place, int64_t us) noexcept;
+    void refused_until(RefusalMark mark, int64_t us) noexcept;
 
     /*
      * This one, asked for at `asked_us`. A ban may last for days, and must not
@@ -41,18 +52,19 @@ class RefusalMarks {
     void refused(const LimitQuery &limit, const LimitState &state,
                  int64_t asked_us) noexcept;
 
-    bool may_have_refused(size_t place, int64_t now_us) const noexcept
+    bool may_have_refused(RefusalMark mark, int64_t now_us) const noexcept
     {
-        return now_us < until_us_[place].load(std::memory_order_relaxed);
+        return now_us
+               < until_us_[place_of(mark)].load(std::memory_order_relaxed);
     }
 
     /* What was asked up to this moment, by the same clock, is void. So there is
      * nothing to look for: a ban that is lifted may have been a long one. */
-    void forget_until(size_t place, int64_t us) noexcept;
+    void forget_until(RefusalMark mark, int64_t us) noexcept;
 
-    int64_t void_until(size_t place) const noexcept
+    int64_t void_until(RefusalMark mark) const noexcept
     {
-        return void_until_us_[place].load(std::memory_order_acquire);
+        return void_until_us_[place_of(mark)].load(std::memory_order_acquire);
     }
 
   private:

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,21 @@ void another_key_makes_another_value(void **)
     }
 }
 
+void a_number_before_the_text_makes_another_value(void **)
+{
+    std::set<uint64_t> all;
+
+    for (uint64_t number = 0; number < 100; number++) {
+        for (std::string_view text : {"", "a", "login"}) {
+            all.insert(sl::public_siphash64(number, text));
+            assert_true(sl::public_siphash64(number, text)
+                        == sl::public_siphash64(number, std::string(text)));
+        }
+    }
+
+    assert_int_equal(all.size(), 300);
+}
+
 }  // namespace
 
 int main()
@@ -89,6 +105,7 @@ int main()
         cmocka_unit_test(known_values_come_out),
         cmocka_unit_test(every_length_has_a_value_of_its_own),
         cmocka_unit_test(another_key_makes_another_value),
+        cmocka_unit_test(a_number_before_the_text_makes_another_value),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);

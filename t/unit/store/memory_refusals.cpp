@@ -83,6 +83,12 @@ void a_refusal_is_known_of_the_very_same_request_only(void **)
         other.window_us = kSecond;
         assert_false(t.knows(other, 2 * kSecond));
 
+        for (sl::RefusalMark mark : {0, 1}) {
+            other = limit;
+            other.refusal_mark = mark;
+            assert_false(t.knows(other, 2 * kSecond));
+        }
+
         for (std::string_view zone : {"zon", "zones", "Zone", ""}) {
             other = limit;
             other.zone = zone;
@@ -103,6 +109,26 @@ void a_refusal_is_known_of_the_very_same_request_only(void **)
 
         assert_true(t.knows(limit, 2 * kSecond));
     }
+}
+
+void two_stores_may_refuse_the_same_request(void **)
+{
+    Table t;
+    LimitQuery before = limit_of("client", 5);
+    LimitQuery after = before;
+
+    before.refusal_mark = 1;
+    after.refusal_mark = 2;
+    t.remember(before, 10 * kSecond, kSecond);
+    assert_false(t.knows(after, 2 * kSecond));
+
+    t.remember(after, 20 * kSecond, kSecond);
+    assert_int_equal(t.wait(before, 2 * kSecond), 9 * kSecond);
+    assert_int_equal(t.wait(after, 2 * kSecond), 19 * kSecond);
+
+    t.table.forget(after);
+    assert_true(t.knows(before, 2 * kSecond));
+    assert_false(t.knows(after, 2 * kSecond));
 }
 
 void zones_may_have_the_longest_names(void **)
@@ -656,6 +682,7 @@ int main()
         cmocka_unit_test(a_refusal_is_known_until_the_moment_that_was_named),
         cmocka_unit_test(what_is_used_is_what_was_used_then),
         cmocka_unit_test(a_refusal_is_known_of_the_very_same_request_only),
+        cmocka_unit_test(two_stores_may_refuse_the_same_request),
         cmocka_unit_test(zones_may_have_the_longest_names),
         cmocka_unit_test(refusals_of_several_requests_are_known_each),
         cmocka_unit_test(

@@ -22,7 +22,7 @@ void the_longest_refusal_counts(void **)
     assert_false(marks.may_have_refused(0, 100));
 }
 
-sl::LimitQuery limit_at(size_t mark)
+sl::LimitQuery limit_at(sl::RefusalMark mark)
 {
     sl::LimitQuery limit{"zone", "key", 1000,  1,    1, sl::Algorithm::kLog,
                          0,      false, false, false};
@@ -109,18 +109,44 @@ void what_is_void_need_not_be_looked_for(void **)
     assert_false(marks.may_have_refused(7, 200));
 }
 
-void a_name_always_has_the_same_mark(void **)
+void marks_that_share_a_place_share_what_is_known(void **)
 {
-    assert_int_equal(RefusalMarks::place_of("login"),
-                     RefusalMarks::place_of(std::string("log") + "in"));
+    RefusalMarks marks{};
+
+    marks.refused_until(7 + RefusalMarks::kCount, 100);
+    assert_true(marks.may_have_refused(7, 99));
+    marks.forget_until(7, 50);
+    assert_int_equal(marks.void_until(7 + RefusalMarks::kCount), 50);
 }
 
-void names_are_spread_over_the_marks(void **)
+void a_zone_of_a_store_always_has_the_same_mark(void **)
+{
+    assert_true(RefusalMarks::mark_of("login", 5)
+                == RefusalMarks::mark_of(std::string("log") + "in", 5));
+}
+
+void every_zone_of_every_store_has_a_mark_of_its_own(void **)
+{
+    std::set<sl::RefusalMark> marks;
+
+    for (uint64_t store : {uint64_t{0}, uint64_t{1}, UINT64_MAX}) {
+        for (int zone = 0; zone < 1000; zone++) {
+            marks.insert(
+                RefusalMarks::mark_of("zone" + std::to_string(zone), store));
+        }
+    }
+
+    assert_int_equal(marks.size(), 3000);
+    assert_true(marks.count(sl::kNoMark) == 0);
+}
+
+void marks_are_spread_over_the_places(void **)
 {
     std::set<size_t> places;
 
     for (size_t i = 0; i < 10 * RefusalMarks::kCount; i++) {
-        size_t place = RefusalMarks::place_of("zone" + std::to_string(i));
+        size_t place = RefusalMarks::place_of(
+            RefusalMarks::mark_of("zone" + std::to_string(i), 1));
 
         assert_true(place < RefusalMarks::kCount);
         places.insert(place);
@@ -142,8 +168,10 @@ int main()
         cmocka_unit_test(the_latest_change_counts),
         cmocka_unit_test(a_change_is_no_refusal),
         cmocka_unit_test(what_is_void_need_not_be_looked_for),
-        cmocka_unit_test(a_name_always_has_the_same_mark),
-        cmocka_unit_test(names_are_spread_over_the_marks),
+        cmocka_unit_test(marks_that_share_a_place_share_what_is_known),
+        cmocka_unit_test(a_zone_of_a_store_always_has_the_same_mark),
+        cmocka_unit_test(every_zone_of_every_store_has_a_mark_of_its_own),
+        cmocka_unit_test(marks_are_spread_over_the_places),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);
