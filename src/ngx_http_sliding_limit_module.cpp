@@ -128,6 +128,9 @@ ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
     }
 
     mcf->recorder->find_places(*mcf, cycle->log);
+    for_each_store(*mcf, [mcf](sl::Store *store) {
+        store->share_refusal_marks(&mcf->table->refusal_marks());
+    });
 
     auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(
         ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module));

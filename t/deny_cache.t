@@ -7,6 +7,7 @@ use lib 't/lib';
 
 use SlidingLimit::Load qw(start_load summary);
 use SlidingLimit::Servers qw(begin_request start_nginx start_redis wait_until);
+use SlidingLimit::SlowProxy qw(start_slow_proxy);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -48,6 +49,24 @@ END
 }
 
 sub nginx { return start_nginx(config(@_)) }
+
+# Status and store of the next answer on a connection, which stays open.
+sub answer_on {
+    my ($socket) = @_;
+    my $head = '';
+
+    while ((my $line = readline $socket) ne "\r\n") { $head .= $line }
+    read $socket, my $body, $1 if $head =~ /^Content-Length: (\d+)/m;
+
+    return join ' ', $head =~ m{^HTTP/1.1 (\d+)}, $head =~ /^X-Store: (\S+)/m;
+}
+
+sub ask_on {
+    my ($socket, $path) = @_;
+
+    print $socket "GET $path HTTP/1.1\r\nHost: test\r\n\r\n";
+    return $socket;
+}
 
 # Reloads, with another configuration if one is given, and waits for the old workers to go.
 sub reload {
@@ -306,9 +325,8 @@ END
         my $finish = sub {
             my ($key) = @_;
 
-            print { $begun{$key} } "Host: test\r\nConnection: close\r\n\r\n";
-            my ($head) = join('', readline $begun{$key}) =~ /^(.*?)\r\n\r\n/s;
-            return join ' ', $head =~ m{^HTTP/1.1 (\d+)}, $head =~ /^X-Store: (\S+)/m;
+            print { $begun{$key} } "Host: test\r\n\r\n";
+            return answer_on($begun{$key});
         };
 
         # the worker has read them when it answers somebody who came later
@@ -323,6 +341,71 @@ END
         is $nginx->bad_lines, '';
     };
 }
+
+# ---- a request that nginx has refused for want of an answer, and that Redis counts too late
+
+# A location whose only room such a request takes until it is taken back.
+my $CLOSED = <<'END';
+    keepalive_timeout 600s;
+    sliding_limit_deny_cache 1h;
+    sliding_limit_on_error deny;
+    location / { sliding_limit zone=closed max=1 window=600s key=$arg_k fallback=none; empty_gif; }
+    location = /pid { add_header X-Store $pid; empty_gif; }
+END
+
+subtest 'what Redis refuses because of it is forgotten when it is taken back' => sub {
+    my $stopped = start_redis();
+    my $nginx = nginx($CLOSED, workers => 1,
+        http => 'sliding_limit_redis redis://127.0.0.1:' . $stopped->port . ' timeout=4s connect_timeout=20s;');
+    my @clients = map { begin_request($nginx->port, '') } 1 .. 2;
+
+    wait_until { decided_by($nginx, 1, '/?k=up') eq '-redis' } 20, 'the store';
+    $stopped->pause;
+    ask_on($clients[0], '/?k=a');
+    sleep 2;
+    ask_on($clients[1], '/?k=a');
+    is answer_on($clients[0]), '503 none', 'the first has waited in vain';
+
+    # Redis finds the first, the second, and then that the first does not count
+    $stopped->resume;
+    is answer_on($clients[1]), '429 redis', 'the second comes too late';
+    wait_until { !$stopped->cli('EXISTS', 'rate_limit:closed:a') } 20, 'the first to be taken back';
+    wait_until { decided_by($nginx, 1, '/?k=a') eq '-redis' } 20, 'the third to pass';
+    is decided_by($nginx, 2, '/?k=a'), 'redis deny_cache', 'from then on refusals are remembered';
+    is $nginx->bad_lines, '';
+};
+
+subtest 'so is what another worker has been told since, before Redis took it back' => sub {
+    my $far = start_redis();
+    my $proxy = start_slow_proxy($far->port);
+    my $nginx = nginx($CLOSED, workers => 2,
+        http => 'sliding_limit_redis redis://127.0.0.1:' . $proxy->port . ' timeout=4s connect_timeout=20s;');
+    my %of;
+
+    # a connection to each worker, and of each worker to Redis
+    wait_until {
+        my $client = begin_request($nginx->port, '');
+        $of{ answer_on(ask_on($client, '/pid')) } = $client;
+        keys %of == 2;
+    } 20, 'both workers';
+    my @clients = values %of;
+    for my $client (@clients) {
+        my $n = 0;
+        wait_until { answer_on(ask_on($client, '/?k=up' . $client->sockport . '.' . $n++)) eq '200 redis' } 20, 'the store';
+    }
+
+    # arrives after 3 s, its answer after 6 s, and that it does not count after 7 s
+    $proxy->delay(3);
+    is answer_on(ask_on($clients[0], '/?k=a')), '503 none', 'the first has waited in vain';
+    $proxy->delay(0);
+    is answer_on(ask_on($clients[1], '/?k=a')), '429 redis', 'the second is refused because of it';
+    is answer_on(ask_on($clients[1], '/?k=a')), '429 deny_cache', 'that is remembered';
+    ok $far->cli('EXISTS', 'rate_limit:closed:a'), 'the first is still counted';
+
+    wait_until { !$far->cli('EXISTS', 'rate_limit:closed:a') } 20, 'the first to be taken back';
+    wait_until { decided_by($nginx, 1, '/?k=a') eq '-redis' } 20, 'the third to pass';
+    is $nginx->bad_lines, '';
+};
 
 subtest 'load on denied clients: about one script call for each, second and server' => sub {
     my $keys = 100;

@@ -156,11 +156,11 @@ void warn_if_nothing_is_read(ngx_conf_t *cf, const MainConf &mcf)
 void mark_lasting_refusals(const MainConf &mcf)
 {
     for (Zone *zone : elements<Zone *>(mcf.zones)) {
-        zone->refusal_mark =
-            zone->store == mcf.memory
-                ? kNoMark
-                : RefusalMarks::mark_of(view(zone->name),
-                                        zone->store->identity());
+        bool last = !zone->is_revised && zone->store != mcf.memory;
+
+        zone->refusal_mark = last ? RefusalMarks::mark_of(
+                                 view(zone->name), zone->store->identity())
+                                  : kNoMark;
     }
 
     for_each_level(mcf, [](const Elements<Limit> &limits) {
@@ -171,9 +171,7 @@ void mark_lasting_refusals(const MainConf &mcf)
             });
 
         for (Limit &limit : limits) {
-            bool last = !counts && !limit.zone->is_revised;
-
-            limit.refusal_mark = last ? limit.zone->refusal_mark : kNoMark;
+            limit.refusal_mark = counts ? kNoMark : limit.zone->refusal_mark;
         }
     });
 }

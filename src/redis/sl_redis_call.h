@@ -17,6 +17,7 @@
 #include "base/sl_wakeup.h"
 #include "redis/sl_redis_command.h"
 #include "redis/sl_script_call.h"
+#include "store/sl_refusals_in_doubt.h"
 
 namespace sl {
 
@@ -220,6 +221,12 @@ class RedisCall final : public RedisCommand,
         outdated_at_ = ngx_current_msec + time;
     }
 
+    /* These are in doubt until it ends, in whatever way. */
+    void set_in_doubt(std::unique_ptr<RefusalsInDoubt> refusals) noexcept
+    {
+        in_doubt_ = std::move(refusals);
+    }
+
     /* What is tried instead if this may not be tried again. */
     void set_repeatable_part(CallPtr part) noexcept
     {
@@ -345,6 +352,7 @@ class RedisCall final : public RedisCommand,
     AnswerReceiver *receiver_;
     std::unique_ptr<Provisional> provisional_;
     CallPtr repeatable_part_;
+    std::unique_ptr<RefusalsInDoubt> in_doubt_;
     ngx_msec_t outdated_at_;
 
     /* Who had it on its way last. */

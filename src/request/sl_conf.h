@@ -58,12 +58,14 @@ struct Zone {
     bool counts_refused;
     int64_t max; /* kMaxVaries: a variable says it, or lines differ */
     ngx_str_t store_name;
-    Store *store;             /* set when all is read */
-    RefusalMark refusal_mark; /* of that store; kNoMark: it is the memory */
+    Store *store; /* set when all is read */
     Place place;
 
     /* What the zone has counted may be given back or forgotten early. */
     bool is_revised;
+
+    /* For the deny cache. kNoMark: it remembers no refusals by the zone. */
+    RefusalMark refusal_mark;
 
     /* Somewhere the zone stands beside another one. */
     bool has_company;

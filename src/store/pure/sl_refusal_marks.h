@@ -11,8 +11,9 @@
  * There are fewer places here than marks. Marks that share a place cost each
  * other a needless look, or a refusal that is forgotten, and nothing else.
  *
- * When an operator has changed something in a zone, all that its store was
- * asked before is void, also what it has not answered yet.
+ * When an operator has changed something in a zone, or a request was taken
+ * back there, all that its store was asked before is void, also what it has not
+ * answered yet.
  */
 
 #pragma once
