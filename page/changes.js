@@ -71,7 +71,7 @@ const CHANGES = [
         fields: [addMax, addDuration],
         body: (given) => ({ max: Number(given.max), for: durationOf(given).value }),
         says: (client, standing, given) => [
-            'Client ', client, ` may use ${given.max ? count(Number(given.max)) : '…'} in any `
+            'Client ', client, ` may use ${given.max ? count(Number(given.max)) : '…'}${unitWords(standing)} in any `
             + `${windowWords(standing.window)} in zone "${standing.zone}" for ${durationOf(given).words}, `
             + fromNow(standing)
             + `${hasNumber(maxOf(standing)) ? `, instead of ${count(maxOf(standing))}` : ''}.`

@@ -108,8 +108,8 @@ const nowOf = ({ standing, at }) => standing.now + (performance.now() - at) / 10
 const maxOf = ({ max, override }) => (override ? override.max : max);
 const hasNumber = (max) => typeof max === 'number';
 
-const usedWords = (standing) => (hasNumber(maxOf(standing))
-    ? `${count(standing.used)} of ${count(maxOf(standing))}` : count(standing.used));
+const usedWords = (standing) => count(standing.used)
+    + (hasNumber(maxOf(standing)) ? ` of ${count(maxOf(standing))}` : '') + unitWords(standing);
 
 // When something of it leaves the window; that is no room yet where more is used than is allowed.
 function roomWords(standing, now) {
@@ -137,8 +137,8 @@ function verdictOf(standing, now) {
         };
     }
     return hasNumber(max)
-        ? { look: 'good', words: `Within its limit: ${count(max - standing.used)} of ${count(max)} are left.` }
-        : { look: '', words: `${count(standing.used)} used; how much it may use varies from request to request.` };
+        ? { look: 'good', words: `Within its limit: ${count(max - standing.used)} of ${count(max)}${unitWords(standing)} are left.` }
+        : { look: '', words: `${usedWords(standing)} used; how much it may use varies from request to request.` };
 }
 
 const FACTS = [

@@ -647,7 +647,15 @@ function lastMinute(zone) {
     return over.all === 0 && data.since > over.time ? { ...running, isRunning: true } : over;
 }
 
-const limitWords = ({ max, window }) => `max ${max === 'varies' ? max : count(max)}, window ${windowWords(window)}`;
+// Most limits count requests: that need not be said.
+const unitWords = ({ unit }) => (unit === 'requests' ? '' : `${NBSP}${unit}`);
+
+function maxWords(zone) {
+    const words = unitWords(zone);
+    return zone.max === 'varies' ? `varies${words && `, in${words}`}` : count(zone.max) + words;
+}
+
+const limitWords = (zone) => `max ${maxWords(zone)}, window ${windowWords(zone.window)}`;
 
 function showZone(zone) {
     const minute = lastMinute(zone);

@@ -128,7 +128,7 @@ for my $store (qw(redis memory)) {
         is $headers->{'content-type'}, 'application/problem+json';
         is_deeply decode_json($body), {
             type => 'https://iana.org/assignments/http-problem-types#abnormal-usage-detected',
-            title => 'Request not satisfied due to detection of abnormal request pattern',
+            title => 'Abnormal Usage Detected',
             status => 429, 'violated-policies' => ['login'],
         }, 'problem';
 

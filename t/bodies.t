@@ -95,7 +95,7 @@ subtest 'problem: RFC 9457' => sub {
     is_deeply [$status, $type], [429, 'application/problem+json'];
     is_deeply decode_json($body), {
         type => 'https://iana.org/assignments/http-problem-types#quota-exceeded',
-        title => 'Request cannot be satisfied as assigned quota has been exceeded',
+        title => 'Quota Exceeded',
         status => 429,
         'violated-policies' => ['login'],
     };
@@ -108,7 +108,7 @@ subtest 'problem: RFC 9457' => sub {
     is_deeply [$status, $type], [503, 'application/problem+json'];
     is_deeply decode_json($body), {
         type => 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
-        title => 'Request cannot be satisfied due to temporary server capacity constraints',
+        title => 'Temporary Reduced Capacity',
         status => 503,
     };
 };

@@ -235,13 +235,20 @@ refused("phase=$_", { with_limit(limit(phase => $_)) },
     qq{invalid phase "$_", must be access or precontent})
     for 'rewrite', 'content', 'Access', 'preaccess', '$uri';
 
+accepted("unit=$_", with_limit(limit(unit => $_)))
+    for 'requests', 'content-bytes', 'concurrent-requests', 'tokens', 'GB_h', 'v1.2', 'u', 'u' x 64;
+
+refused("unit=$_", { with_limit(limit(unit => $_)) },
+    qq{invalid unit "$_", must be 1 to 64 letters, digits, "_", "." or "-", for example tokens})
+    for 'u' x 65, 'to kens', 'tokens;', 'to,kens', '$arg_unit', "t\xc3\xb6kens";
+
 accepted('dry_run', with_limit(dry_limit()));
 accepted('dry_run before the rest',
     with_limit('sliding_limit dry_run zone=z max=1 window=1s key=k;'));
 
 accepted('every parameter at once', with_limit(dry_limit(max => '$limit_rate', cost => 2,
     fallback => '$remote_addr', if => '$arg_a', algorithm => 'buckets', buckets => 10,
-    count => 'denied', count_status => '4xx', phase => 'precontent', store => 'default')));
+    count => 'denied', count_status => '4xx', unit => 'pages', phase => 'precontent', store => 'default')));
 
 # ---- sliding_limit: its parameters as such
 
@@ -249,7 +256,7 @@ for (qw(zone max window key)) {
     refused("no $_=", { with_limit(limit($_ => undef)) }, "$_= is missing");
 }
 
-for (qw(zone max window key fallback cost if algorithm buckets count count_status phase store)) {
+for (qw(zone max window key fallback cost if algorithm buckets count count_status unit phase store)) {
     refused("$_= without value", { with_limit(limit($_ => '')) }, qq{"$_=" has no value});
 
     my $twice = limit($_ => 1);
@@ -261,7 +268,7 @@ refused('dry_run twice', { with_limit(dry_limit() =~ s/;$/ dry_run;/r) },
     'dry_run is given twice');
 
 my $KNOWN = 'must be one of: zone=, max=, window=, key=, fallback=, cost=, if=, algorithm=, buckets=, '
-    . 'count=, count_status=, settle=, phase=, store=, dry_run';
+    . 'count=, count_status=, settle=, unit=, phase=, store=, dry_run';
 
 for ('rate=5', 'Zone=z', ' zone=z', '=z', 'dry_run=on', 'dry_run=', 'costs=1', 'z==z') {
     my ($name) = /^(.*?=)/;
@@ -301,6 +308,8 @@ accepted('the same window, written differently',
     http => $redis . limit(window => '60s'), location => limit(window => '1m'));
 accepted('the same algorithm, written differently',
     http => $redis . limit(), location => limit(algorithm => 'log'));
+accepted('the same unit, written differently',
+    http => $redis . limit(), location => limit(unit => 'requests'));
 accepted('algorithm=packed at two levels',
     http => $redis . limit(algorithm => 'packed'), location => limit(algorithm => 'packed'));
 accepted('the same number of buckets, written differently',
@@ -356,6 +365,12 @@ for (['window', 'zone "z" has a window of 2000 ms here, but 1000 ms in',
         limit(count => 'denied'), limit()],
     ['count, the other way round', 'zone "z" has count=denied here, but no count=denied in',
         limit(), limit(count => 'denied')],
+    ['unit', 'zone "z" has unit=bytes here, but unit=tokens in',
+        limit(unit => 'tokens'), limit(unit => 'bytes')],
+    ['unit, none and one', 'zone "z" has unit=tokens here, but unit=requests in',
+        limit(), limit(unit => 'tokens')],
+    ['unit, one and none', 'zone "z" has unit=requests here, but unit=tokens in',
+        limit(unit => 'tokens'), limit()],
     ['store', 'zone "z" has store=other here, but store=default in',
         limit(), limit(store => 'other')],
     ['store, the other way round', 'zone "z" has store=default here, but store=other in',

@@ -584,6 +584,7 @@ sub llm_tokens {
         is $status, 200, $path;
         like $body, qr/hi|350/, 'the answer arrives';
         like $headers->{ratelimit}, qr/"llm_minute";r=199000;/, 'an estimate is reserved';
+        like $headers->{'ratelimit-policy'}, qr/"llm_minute";q=200000;qu="tokens";w=60/, 'of so many tokens';
         comes_to(350, $_, 'alice', "$_: the true number counts") for qw(llm_minute llm_day);
         is used('llm_requests', 'alice'), 1, 'and the request';
     }
@@ -727,7 +728,7 @@ sub slow_queries {
         $redis->cli('FLUSHALL');
         $nginx = start_with_streams('slow-queries.conf', server => <<'END', %also,
     access_log logs/times.log times;
-    location = /own { sliding_limit zone=busy max=20000 window=1m key=$sliding_limit_addr cost=100 settle=$slow_ms; empty_gif; }
+    location = /own { sliding_limit zone=busy max=20000 window=1m key=$sliding_limit_addr cost=100 settle=$slow_ms unit=milliseconds; empty_gif; }
 END
             "\nmap \$request_time" => "\nlog_format times '\$upstream_response_time|\$request_time|\$uri';\nmap \$request_time");
     };

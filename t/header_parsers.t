@@ -60,6 +60,12 @@ my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis redis://127.0.0.1:
         sliding_limit_headers x ietf;
         empty_gif;
     }
+    location /units {
+        sliding_limit zone=tokens max=200000 window=60s key=all unit=tokens;
+        sliding_limit zone=bytes max=1000000 window=1h key=all unit=content-bytes;
+        sliding_limit_headers ietf;
+        empty_gif;
+    }
     location /both {
         sliding_limit zone=both max=2 window=60s key=all;
         sliding_limit_headers x ietf;
@@ -143,6 +149,18 @@ for my $number (1 .. 4) {
         cmp_ok $answer->{x}{guessed}{reset}, '<=', time + 61, 'at most the window away, rounded up';
     };
 }
+
+subtest 'the IETF\'s headers: units' => sub {
+    my $answer = read_answer('/units');
+
+    is $answer->{status}, 200;
+    is_well_formed($answer);
+    is_deeply members($answer->{ietf}{policy}), [
+        { name => 'tokens', q => 200000, qu => 'tokens', w => 60 },
+        { name => 'bytes', q => 1000000, qu => 'content-bytes', w => 3600 },
+    ];
+    is_deeply members($answer->{ietf}{service}), [{ name => 'tokens', r => 199999 }, { name => 'bytes', r => 999999 }];
+};
 
 subtest 'the IETF\'s headers: one limit' => sub {
     my $answer = read_answer('/one');

@@ -31,6 +31,19 @@ my $nginx = start_nginx(<<"END",
         sliding_limit zone=short max=5 window=1500ms key=\$arg_k fallback=none;
         empty_gif;
     }
+    location /units {
+        sliding_limit_headers ietf;
+        sliding_limit zone=tokens max=200000 window=60s key=\$arg_k fallback=none cost=150000 unit=tokens;
+        sliding_limit zone=bytes max=1000000000000000 window=1h key=\$arg_k fallback=none unit=content-bytes;
+        sliding_limit zone=plain max=900000000000000 window=1h key=\$arg_k fallback=none unit=requests;
+        empty_gif;
+    }
+    location /longest {
+        sliding_limit_headers ietf;
+        sliding_limit zone=${\ ('z' x 64)} max=1000000000000000 window=31d key=\$arg_k fallback=none unit=${\ ('u' x 64)};
+        sliding_limit zone=${\ ('y' x 64)} max=1000000000000000 window=31d key=\$arg_k fallback=none unit=${\ ('w' x 64)};
+        empty_gif;
+    }
     location /exempt {
         sliding_limit_headers ietf;
         sliding_limit zone=exempt max=5 window=60s key=\$arg_nobody;
@@ -97,6 +110,21 @@ subtest 'which headers are sent' => sub {
     is_sent('/off?k=off', 0, 0);
     is_sent('/inherits/too?k=too', 0, 1);
     is_sent('/inherits/not?k=not', 1, 0);
+};
+
+subtest 'what a limit counts is said unless it is requests' => sub {
+    for my $expected (200, 429) {
+        my ($status, $policy) = $nginx->try('/units?k=units', 'RateLimit-Policy');
+        is $status, $expected;
+        is $policy, '"tokens";q=200000;qu="tokens";w=60, "bytes";q=999999999999999;qu="content-bytes";w=3600, '
+            . '"plain";q=900000000000000;w=3600';
+    }
+};
+
+subtest 'the longest names and units' => sub {
+    my ($status, $policy) = $nginx->try('/longest?k=longest', 'RateLimit-Policy');
+    is $status, 200;
+    is $policy, join ', ', map { '"' . $_->[0] x 64 . '";q=999999999999999;qu="' . $_->[1] x 64 . '";w=2678400' } ['z', 'u'], ['y', 'w'];
 };
 
 subtest 'a refusal: the limit that refuses stands first, and its t is Retry-After' => sub {

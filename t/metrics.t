@@ -412,7 +412,7 @@ END
         location /fixed/below { sliding_limit zone=fixed max=10 window=60s key=\$arg_a store=memory; }
     }
     location /large { sliding_limit zone=large max=1000000000000000 window=60s key=\$arg_k store=memory; }
-    location /none { sliding_limit zone=none max=0 window=60s key=\$arg_k store=memory; }
+    location /none { sliding_limit zone=none max=0 window=60s key=\$arg_k store=memory unit=tokens; }
     location /several {
         sliding_limit zone=several max=10 window=60s key=\$arg_k store=memory if=\$arg_small;
         sliding_limit zone=several max=20 window=60s key=\$arg_k store=memory;
@@ -440,6 +440,8 @@ END
     is_deeply \%max, {
         fixed => 10, large => 1000000000000000, none => 0, several => 'varies', tier => 'varies', mixed => 'varies',
     }, 'what zones allow, or that it varies';
+    my %unit = map { $_->{name} => $_->{unit} } @{ $all->{zones} };
+    is_deeply \%unit, { (map { $_ => 'requests' } keys %max), none => 'tokens' }, 'and what they count';
     my $samples = samples($nginx);
     is join(' ', map { /^(zone_max\S+)/ ? "$1=$samples->{$_}" : () } sort keys %$samples),
         'zone_max{zone="fixed"}=10 zone_max{zone="large"}=1000000000000000 zone_max{zone="none"}=0',

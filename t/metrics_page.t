@@ -65,6 +65,14 @@ subtest 'before any request' => sub {
         [['default', $address, 'up'], ['memory', 'this nginx', 'up']], 'where counts live';
     is browser('choose', zone => 'login')->{zoneAbout}, "max 5, window 1\x{a0}h, counted in redis default";
     is browser('choose', zone => 'hostile')->{zoneAbout}, "max varies, window 60\x{a0}s, counted in this nginx";
+
+    for (['varies', "varies, in\x{a0}tokens"], [200000, "200,000\x{a0}tokens"]) {
+        my ($max, $said) = @$_;
+        browser('pretend', zone => { max => $max, unit => 'tokens' });
+        my $shown = page_when { $_->{zoneAbout} =~ /^max \Q$said\E,/ } "max $said";
+        is $shown->{zoneAbout}, "max $said, window 60\x{a0}s, counted in this nginx";
+    }
+    browser('pretend', zone => {});
     has_no_overflow($page);
     is_quiet("$url/limits");
 };

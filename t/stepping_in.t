@@ -334,7 +334,7 @@ for my $zone (qw(redis memory)) {
         like $masked, qr/^u\.\.\.#[0-9a-f]{8}$/, 'masked';
         ok $now > $began - 1 && $now < time + 1, 'now';
         is_deeply $told, {
-            zone => $zone, key => 'unknown', store => $zone, window => 600, max => 3, used => 0, remaining => 3, reset => undef,
+            zone => $zone, key => 'unknown', store => $zone, window => 600, max => 3, unit => 'requests', used => 0, remaining => 3, reset => undef,
             stored_as => $zone eq 'redis' ? 'rate_limit:redis:unknown' : '',
             server => $zone eq 'redis' ? '127.0.0.1:' . $redis->port : '',
             ban => undef, override => undef, counted => 0, requests => [],

@@ -40,7 +40,7 @@ sub standing {
     my (%with) = @_;
     my %standing = (
         zone => 'login', key => 'alice', masked => 'al...#1a2b3c4d', stored_as => 'rate_limit:login:alice',
-        store => 'redis', server => '127.0.0.1:6379', now => time, window => 60, max => 10, used => 3,
+        store => 'redis', server => '127.0.0.1:6379', now => time, window => 60, max => 10, unit => 'requests', used => 3,
         remaining => 7, reset => 12.3, ban => undef, override => undef, counted => 3,
         requests => [counted(2), counted(15), counted(47.7)], %with,
     );
@@ -110,6 +110,17 @@ subtest 'a search says where the client stands' => sub {
     sleep 5;
     is_deeply [asked()], [], 'and nothing more is asked';
     is browser('read')->{focus}, 'search-client', 'the next search can begin';
+};
+
+subtest 'what a limit counts is said unless it is requests' => sub {
+    open_with(standing(unit => 'tokens', max => 200000, used => 1500, remaining => 198500));
+    my $page = browser('search', zone => 'login', client => 'alice');
+    is $page->{standing}{facts}{Used}, "1,500 of 200,000${NBSP}tokens";
+    is $page->{standing}{verdict}, "Within its limit: 198,500 of 200,000${NBSP}tokens are left.";
+
+    browser('answer', answer => standing(unit => 'tokens', max => 'varies', used => 1500, remaining => undef));
+    $page = page_when { $_->{standing}{facts}{Remaining} eq '–' } 'a max that varies';
+    is $page->{standing}{facts}{Used}, "1,500${NBSP}tokens, max varies";
 };
 
 subtest 'bans, overrides, varying limits, this nginx' => sub {

@@ -25,7 +25,7 @@ bool allocate(ngx_http_request_t *r, size_t size, u_char **to)
 struct Wording {
     std::string_view code; /* after "rate_limit:" */
 
-    /* These are those that the draft of the IETF headers has. */
+    /* As the draft of the IETF headers registers them with IANA. */
     const char *problem_type;
     const char *problem_title;
 
@@ -36,20 +36,16 @@ struct Wording {
 constexpr std::string_view kGrpcResourceExhausted = "8";
 constexpr std::string_view kGrpcUnavailable = "14";
 
-constexpr Wording kExceeded = {
-    "exceeded", "quota-exceeded",
-    "Request cannot be satisfied as assigned quota has been exceeded",
-    "Too many requests", kGrpcResourceExhausted};
+constexpr Wording kExceeded = {"exceeded", "quota-exceeded", "Quota Exceeded",
+                               "Too many requests", kGrpcResourceExhausted};
 
-constexpr Wording kBanned = {
-    "banned", "abnormal-usage-detected",
-    "Request not satisfied due to detection of abnormal request pattern",
-    "You are banned", kGrpcResourceExhausted};
+constexpr Wording kBanned = {"banned", "abnormal-usage-detected",
+                             "Abnormal Usage Detected", "You are banned",
+                             kGrpcResourceExhausted};
 
-constexpr Wording kUnavailable = {
-    "unavailable", "temporary-reduced-capacity",
-    "Request cannot be satisfied due to temporary server capacity constraints",
-    "Service unavailable", kGrpcUnavailable};
+constexpr Wording kUnavailable = {"unavailable", "temporary-reduced-capacity",
+                                  "Temporary Reduced Capacity",
+                                  "Service unavailable", kGrpcUnavailable};
 
 const Wording &wording_of(const Check &check)
 {

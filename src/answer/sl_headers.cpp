@@ -69,19 +69,26 @@ class IetfLists {
           policy_(policies_), service_(services_)
     {}
 
+    /* A unit is no longer than a name. */
     static constexpr size_t kMaxItem =
-        sizeof(", \"\";q=;w=") + kMaxZoneName + 2 * NGX_INT64_LEN;
+        sizeof(", \"\";q=;qu=\"\";w=") + 2 * kMaxZoneName + 2 * NGX_INT64_LEN;
 
     void add(const AppliedLimit &applied) noexcept
     {
         const ngx_str_t *name = &applied.limit->zone->name;
+        const ngx_str_t *unit = &applied.limit->zone->unit;
         int64_t left = remaining(applied.verdict);
         int64_t seconds = wait_seconds(applied);
 
-        policy_ = ngx_sprintf(policy_, "%s\"%V\";q=%L;w=%L",
+        policy_ = ngx_sprintf(policy_, "%s\"%V\";q=%L",
                               policy_ == policies_ ? "" : ", ", name,
-                              in_structured_field(applied.verdict.max),
-                              window_seconds(applied));
+                              in_structured_field(applied.verdict.max));
+
+        if (view(*unit) != kDefaultUnit) {
+            policy_ = ngx_sprintf(policy_, ";qu=\"%V\"", unit);
+        }
+
+        policy_ = ngx_sprintf(policy_, ";w=%L", window_seconds(applied));
 
         if (left < 0) {
             return;

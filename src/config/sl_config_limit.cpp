@@ -34,6 +34,7 @@ struct LimitParameters {
     ngx_str_t count;
     ngx_str_t count_status;
     ngx_str_t settle;
+    ngx_str_t unit;
     ngx_str_t phase;
     ngx_str_t store;
     ngx_str_t dry_run;
@@ -52,6 +53,7 @@ const Parameter kLimitParameters[] = {
     {"count=", offsetof(LimitParameters, count)},
     {"count_status=", offsetof(LimitParameters, count_status)},
     {"settle=", offsetof(LimitParameters, settle)},
+    {"unit=", offsetof(LimitParameters, unit)},
     {"phase=", offsetof(LimitParameters, phase)},
     {"store=", offsetof(LimitParameters, store)},
     {"dry_run", offsetof(LimitParameters, dry_run)},
@@ -187,6 +189,17 @@ bool set_count(ngx_conf_t *cf, const ngx_str_t &text, bool *counts_refused)
            || refuse_value(cf, "count", text, "denied");
 }
 
+/* What is allowed in the name of a zone can stand in headers and in JSON. */
+bool set_unit(ngx_conf_t *cf, const ngx_str_t &text, ngx_str_t *to)
+{
+    *to = text.len ? text : str(kDefaultUnit);
+
+    return is_zone_name(view(*to))
+           || refuse_value(cf, "unit", text,
+                           "1 to 64 letters, digits, \"_\", \".\" or \"-\", "
+                           "for example tokens");
+}
+
 bool set_zone(ngx_conf_t *cf, const LimitParameters &given, const Number &max,
               Zone **to)
 {
@@ -207,7 +220,8 @@ bool set_zone(ngx_conf_t *cf, const LimitParameters &given, const Number &max,
                    "a time from 100ms to 31d", &here.window)
         || !set_algorithm(cf, given.algorithm, &here.algorithm)
         || !set_buckets(cf, given.buckets, here.algorithm, &here.buckets)
-        || !set_count(cf, given.count, &here.counts_refused))
+        || !set_count(cf, given.count, &here.counts_refused)
+        || !set_unit(cf, given.unit, &here.unit))
     {
         return false;
     }

@@ -63,6 +63,16 @@ bool agree(ngx_conf_t *cf, const Zone &here, const Zone &first)
         return false;
     }
 
+    if (view(here.unit) != view(first.unit)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: zone \"%V\" has unit=%V here, but "
+                           "unit=%V in %V:%ui; one zone has one count and "
+                           "needs one unit",
+                           &here.name, &here.unit, &first.unit,
+                           &first.place.file, first.place.line);
+        return false;
+    }
+
     if (view(here.store_name) != view(first.store_name)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sliding_limit: zone \"%V\" has store=%V here, but "

@@ -123,7 +123,8 @@ void write_client(const MainConf &mcf, const Zone &zone, std::string_view key,
     text.seconds(now_us) << ",\"window\":";
     text.seconds(zone.window * 1000) << ",\"max\":";
     write_max(zone, text);
-    text << ",\"used\":" << standing.used;
+    text << ",\"unit\":";
+    text.json_string(view(zone.unit)) << ",\"used\":" << standing.used;
     write_remaining(zone, standing, text);
     text << ",\"reset\":";
 

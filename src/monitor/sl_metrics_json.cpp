@@ -114,7 +114,8 @@ void write_zone(const Zone &zone, ZoneMetrics &metrics, KeysShown keys,
     text << "{\"name\":";
     text.json_string(view(zone.name)) << ",\"max\":";
     write_max(zone, text);
-    text << ",\"window\":";
+    text << ",\"unit\":";
+    text.json_string(view(zone.unit)) << ",\"window\":";
     text.seconds(zone.window * 1000) << ",\"store\":";
     text.json_string(store_name(zone)) << ",\"requests\":";
     write_counters(kZoneResultNames, metrics.results, text);

@@ -71,8 +71,8 @@ void write_zone_changes(const MainConf &mcf, Output &text)
 void write_zone_max(const MainConf &mcf, Output &text)
 {
     Family family(text, "zone_max", "gauge",
-                  "Requests that a client may make per window, where that is "
-                  "one number.");
+                  "What a client may use per window, in the zone's unit, where "
+                  "that is one number.");
 
     for_each_zone(mcf, [&](const Zone &zone, const ZoneMetrics &) {
         if (zone.max != kMaxVaries) {

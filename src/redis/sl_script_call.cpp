@@ -169,8 +169,8 @@ ScriptArgs ScriptArgs::probe(const RedisKey *keys, size_t count) noexcept
 
     for (size_t i = 0; i < count; i++) {
         args.limits[i] =
-            ScriptLimit{keys[i], 100000, 1000000, 1,     Algorithm::kLog,
-                        0,       false,  false,   false, 0, kNoMark};
+            ScriptLimit{keys[i], 100000, 1000000, 1, Algorithm::kLog, 0,
+                        false,   false,  false,   0, kNoMark};
     }
 
     return args;

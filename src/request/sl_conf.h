@@ -45,6 +45,9 @@ constexpr std::string_view kDefaultStore = "default";
  * line that could be the default. */
 constexpr std::string_view kMemoryStore = "memory";
 
+/* What limits count unless they have a unit=. */
+constexpr std::string_view kDefaultUnit = "requests";
+
 constexpr ngx_msec_t kLongestWindow = 31UL * 24 * 60 * 60 * 1000;
 
 constexpr int64_t kMaxVaries = -1;
@@ -57,6 +60,7 @@ struct Zone {
     unsigned buckets; /* 0 unless algorithm=buckets */
     bool counts_refused;
     int64_t max; /* kMaxVaries: a variable says it, or lines differ */
+    ngx_str_t unit;
     ngx_str_t store_name;
     Store *store; /* set when all is read */
     Place place;

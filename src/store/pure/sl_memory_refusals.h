@@ -3,9 +3,10 @@
  * stores need not be asked again.
  *
  * Invariant: a refusal is a key of its own, named after everything that the
- * request's fate depends on, the store included, with one block that has the RefusalNote; the key
- * expires when the refusal does. Where the memory is short, or after a process
- * was killed, refusals are forgotten: that does no harm.
+ * request's fate depends on, the store included, with one block that has the
+ * RefusalNote; the key expires when the refusal does. Where the memory is
+ * short, or after a process was killed, refusals are forgotten: that does no
+ * harm.
  */
 
 #pragma once
