@@ -496,24 +496,33 @@ refused("sliding_limit_deny_cache $_", { http => $redis, location => "sliding_li
 
 # ---- sliding_limit_metrics
 
-my $KEYS = 'must be "keys=masked", "keys=plain", "keys=off" or "admin"';
+my $METRICS = 'must be one of: keys=, admin, host=';
 
 accepted("sliding_limit_metrics $_", location => "sliding_limit_metrics $_;")
-    for '', 'keys=masked', 'keys=plain', 'keys=off', 'admin', 'keys=plain admin', 'admin keys=off';
+    for '', 'keys=masked', 'keys=plain', 'keys=off', 'admin', 'keys=plain admin', 'admin keys=off',
+    'admin host=limits', 'host=a.example,B-1.example,c_2 admin', 'keys=off admin host=a.example';
 accepted('sliding_limit_metrics with limit_except',
     location => 'sliding_limit_metrics admin; limit_except GET HEAD { deny all; }');
 accepted('sliding_limit_metrics beside limits', with_limit(limit(), 'sliding_limit_metrics;'));
 accepted('sliding_limit_metrics twice, differently',
     server => 'location /a { sliding_limit_metrics; } location /b { sliding_limit_metrics keys=off; }');
 refused("sliding_limit_metrics $_", { location => "sliding_limit_metrics \"$_\";" },
-    qq{invalid parameter "$_", $KEYS})
-    for '', 'keys', 'keys=', 'keys=on', 'Keys=plain', 'keys=plain ', 'plain', 'on', 'off', '$uri',
-    'Admin', 'admin=', 'admin=on', 'keys=admin', 'administrator';
+    qq{unknown parameter "@{[ /^(.*?=)/ ? $1 : $_ ]}", $METRICS})
+    for '', 'keys', 'Keys=plain', 'plain', 'on', 'off', '$uri', 'Admin', 'admin=', 'admin=on', 'administrator', 'host';
+refused("sliding_limit_metrics $_=", { location => "sliding_limit_metrics $_=;" }, qq{"$_=" has no value}) for qw(keys host);
+refused("sliding_limit_metrics keys=$_", { location => "sliding_limit_metrics \"keys=$_\";" },
+    qq{invalid keys "$_", must be masked, plain or off})
+    for 'on', 'plain ', 'Off', 'admin', '$uri';
+refused("sliding_limit_metrics admin host=$_", { location => "sliding_limit_metrics admin \"host=$_\";" },
+    qq{invalid host "$_", must be host names without a port, separated by commas})
+    for 'a.example:80', '*.example', '.example', 'a.example,', ',a.example', 'a,,b', 'a b', 'a..b', 'http://a.example', '[::1]', '$host';
+refused('sliding_limit_metrics host= without admin', { location => 'sliding_limit_metrics host=a.example;' },
+    'host=a.example needs admin: it says under which names changes are taken');
 refused("sliding_limit_metrics $_->[0] ", { location => "sliding_limit_metrics $_->[0];" }, "$_->[1] is given twice")
-    for ['keys=off keys=off', 'keys'], ['keys=off keys=plain', 'keys'], ['admin admin', 'admin'];
+    for ['keys=off keys=off', 'keys='], ['keys=off keys=plain', 'keys='], ['admin admin', 'admin'], ['admin host=a host=b', 'host='];
 refused("sliding_limit_metrics $_ and nonsense", { location => "sliding_limit_metrics $_ nonsense;" },
-    qq{invalid parameter "nonsense", $KEYS}) for 'keys=plain', 'admin';
-refused('sliding_limit_metrics with three values', { location => 'sliding_limit_metrics keys=off admin admin;' },
+    qq{unknown parameter "nonsense", $METRICS}) for 'keys=plain', 'admin';
+refused('sliding_limit_metrics with four values', { location => 'sliding_limit_metrics keys=off admin host=a host=b;' },
     'invalid number of arguments in "sliding_limit_metrics"');
 refused('sliding_limit_metrics twice in a location', { location => 'sliding_limit_metrics; sliding_limit_metrics;' },
     '"sliding_limit_metrics" directive is duplicate');

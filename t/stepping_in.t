@@ -16,6 +16,7 @@ use Time::HiRes qw(sleep time);
 
 my $redis = start_redis();
 my $h2_port = free_port();
+my ($named_port, $unnamed_port) = (free_port(), free_port());
 my ($minor, $patch) = `@{[ nginx_binary() ]} -v 2>&1` =~ m{nginx/1\.(\d+)\.(\d+)};
 my $h2 = $minor > 25 || $minor == 25 && $patch >= 1
     ? "listen 127.0.0.1:$h2_port; http2 on;" : "listen 127.0.0.1:$h2_port http2;";
@@ -32,8 +33,16 @@ my $CONFIG = <<'END';
         sliding_limit_metrics admin;
         limit_except GET HEAD { auth_basic ops; auth_basic_user_file passwords; }
     }
+    location /denied {
+        sliding_limit_metrics admin;
+        deny all;
+        location /denied/files { limit_except GET { allow all; } }
+        location /denied/if { if ($arg_a) { set $b 1; } allow all; }
+        location /denied/plain { allow all; }
+        location /denied/own { sliding_limit_metrics; allow all; limit_except POST { allow all; } }
+    }
     location = /limited { sliding_limit zone=page max=3 window=600s key=$arg_k; sliding_limit_metrics admin; }
-    location = /if { sliding_limit_metrics admin; if ($arg_a) { set $b 1; } }
+    location = /if { sliding_limit_metrics admin; if ($arg_zone) { set $b 1; } }
     location = /mirrored { sliding_limit_metrics admin; client_body_buffer_size 8; mirror /nowhere; }
     location = /nowhere { internal; return 204; }
     location = /copied { sliding_limit_metrics admin; mirror /copy; }
@@ -50,10 +59,29 @@ my $CONFIG = <<'END';
     location = /address { sliding_limit zone=address max=3 window=600s key=$http_x_key store=memory; empty_gif; }
 END
 
+# Two servers that answer on one port, and one that has no name.
+my $NAMED = <<"END";
+server {
+    listen 127.0.0.1:$named_port;
+    server_name _ exact.example *.wild.example .both.example www.tail.* ~^re[0-9]+\\.example\$ ~^(?<part>any)\\. "";
+    location = /admin { sliding_limit_metrics admin; }
+    location = /added { sliding_limit_metrics admin host=Added.example,another.example; limit_except GET { allow all; } }
+}
+server {
+    listen 127.0.0.1:$named_port;
+    server_name second.example;
+    location = /admin { sliding_limit_metrics admin; }
+}
+server {
+    listen 127.0.0.1:$unnamed_port;
+    location = /admin { sliding_limit_metrics admin; }
+}
+END
+
 my %with = (slots => 512, http => 'large_client_header_buffers 4 32k; sliding_limit_redis redis://127.0.0.1:'
     . $redis->port . ' timeout=3s connect_timeout=3s;');
 
-my $nginx = start_nginx("$h2 $CONFIG", %with);
+my $nginx = start_nginx("$h2 $CONFIG", %with, http => "$NAMED $with{http}");
 my ($worker) = $nginx->workers;
 
 # ann's password is "secret"
@@ -287,6 +315,67 @@ subtest 'a change comes from a page of this server, or from no page' => sub {
         ok told('PUT', $url, body => '{"ban":"15m"}', host => $host, headers => [@type, "Origin: $origin"])->{ban}, "$origin at $host";
     }
     is told('GET', '/admin?zone=memory&key=origin', headers => ['Origin: http://evil.example'])->{key}, 'origin', 'to look changes nothing';
+};
+
+# A page of evil.example, whose name has been made to lead to this server, is a page of this
+# server's to the browser.
+subtest 'a change is made under a name of the server' => sub {
+    my @type = 'Content-Type: application/json';
+    my $arguments = '?zone=memory&key=named';
+    my $changes = sub {
+        my ($port, $path, $host) = @_;
+        my %with = (port => $port, host => $host, headers => [@type, "Origin: http://$host"]);
+        my @statuses = map { (ask($_, "$path$arguments", body => '{"ban":"15m"}', %with, $_[3] ? (headers => \@type) : ()))[0] } qw(PUT DELETE);
+        return "@statuses";
+    };
+    my $is_taken = sub {
+        my ($port, $path, @hosts) = @_;
+        is $changes->($port, $path, $_), '200 200', "under $_" for @hosts;
+    };
+    my $is_refused = sub {
+        my ($port, $path, @hosts) = @_;
+        for my $host (@hosts) {
+            is $changes->($port, $path, $host), '403 403', "not under $host";
+            is $changes->($port, $path, $host, 'no Origin'), '403 403', "not under $host without a page either";
+        }
+    };
+
+    $is_taken->($named_port, '/admin', 'exact.example', 'EXACT.example:8080', 'exact.example.', 'a.wild.example', 'a.b.wild.example',
+        'both.example', 'a.both.example', 're7.example', 'second.example', 'localhost', 'localhost:8080',
+        '127.0.0.1', "127.0.0.1:$named_port", '192.0.2.7', '[::1]', '[2001:DB8::1]:8080');
+    $is_refused->($named_port, '/admin', 'evil.example', 'exact.example.evil.example', 'www.exact.example', 'wild.example', '_',
+        'www.tail.example', 're7.example.evil.example', 'any.example', 'added.example', 'notlocalhost', 'localhost.evil.example',
+        '127.0.0.1.evil.example', '1.2.3', '1.2.3.256', '[evil]');
+
+    $is_taken->($named_port, '/added', 'added.example', 'ADDED.example:81', 'another.example', 'exact.example');
+    $is_refused->($named_port, '/added', 'evil.example', 'a.added.example', 'added.example,another.example');
+
+    $is_taken->($unnamed_port, '/admin', '127.0.0.1', 'localhost', '[::1]');
+    $is_refused->($unnamed_port, '/admin', 'evil.example', 'exact.example', '_', 'test');
+
+    is complaint('PUT', "/admin$arguments", port => $named_port, host => 'Evil.example:81', body => '{"ban":"15m"}'),
+        '403 the Host "evil.example" is no name of this server, must be one of its server_name, an IP address, localhost, '
+        . 'or one of "sliding_limit_metrics admin host="', 'the answer says why';
+    my ($status) = request($unnamed_port, "DELETE /admin$arguments HTTP/1.0\r\nX-Requested-With: curl\r\n\r\n");
+    is $status, 403, 'no name at all';
+    is client('memory', 'named')->{ban}, undef, 'nothing has changed';
+    is told('GET', "/admin$arguments", port => $named_port, host => 'evil.example')->{key}, 'named', 'to look changes nothing';
+};
+
+subtest 'locations within a location have nothing of its handler' => sub {
+    for my $path ('/denied/files/x', '/denied/if/x', '/denied/if/x?a=1', '/denied/plain/x') {
+        my $url = $path . ($path =~ /\?/ ? '&' : '?') . 'zone=memory&key=nested';
+        isnt +(ask('GET', $url))[0], 200, "GET $url";
+        isnt +(ask('PUT', $url, body => '{"ban":"15m"}'))[0], 200, "PUT $url";
+    }
+    is +(ask('PUT', '/denied?zone=memory&key=nested', body => '{"ban":"15m"}'))[0], 403, 'the location itself is denied';
+    is client('memory', 'nested')->{ban}, undef, 'and nothing has changed';
+
+    my $own = '/denied/own?zone=memory&key=nested';
+    is +(ask('GET', $own))[0], 200, 'one with a line of its own has that';
+    is +(ask('PUT', $own, body => '{"ban":"15m"}'))[0], 405, 'without admin';
+    is +(ask('GET', '/if?zone=memory&key=nested'))[0], 200, 'an "if" of the location has its handler';
+    is +(ask('DELETE', '/if?zone=memory&key=nested'))[0], 200, 'and its settings';
 };
 
 subtest 'limit_except protects changes' => sub {

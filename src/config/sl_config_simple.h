@@ -12,6 +12,5 @@ bool set_deny_cache(ngx_conf_t *cf, LocationConf *lcf) noexcept;
 bool set_status(ngx_conf_t *cf, LocationConf *lcf) noexcept;
 bool set_header_styles(ngx_conf_t *cf, LocationConf *lcf) noexcept;
 bool set_ipv6_prefix(ngx_conf_t *cf, LocationConf *lcf) noexcept;
-bool set_metrics(ngx_conf_t *cf, LocationConf *lcf) noexcept;
 
 }  // namespace sl

@@ -1,7 +1,7 @@
 #include "config/sl_defaults.h"
 
 #include "config/sl_config_body.h"
-#include "monitor/sl_metrics_location.h"
+#include "config/sl_config_metrics.h"
 #include "redis/sl_redis_store.h"
 
 namespace sl {
@@ -10,21 +10,6 @@ namespace {
 
 constexpr ngx_uint_t kDefaultIpv6Prefix = 64;
 constexpr ngx_msec_t kDefaultDenyCacheMs = 1000;
-
-/* An "if" inside the location has its handler, too. A "limit_except" has none
- * unless it is given one. */
-void inherit_metrics(ngx_conf_t *cf, const LocationConf &from, LocationConf *to)
-{
-    auto *clcf = static_cast<ngx_http_core_loc_conf_t *>(
-        ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module));
-
-    to->keys_shown = from.keys_shown;
-    to->is_admin = from.is_admin;
-
-    if (to->keys_shown != 0 && clcf->lmt_excpt && clcf->handler == nullptr) {
-        clcf->handler = metrics_handler;
-    }
-}
 
 }  // namespace
 
@@ -80,8 +65,8 @@ char *merge_location_conf(ngx_conf_t *cf, void *parent, void *child) noexcept
         conf->phases = prev->phases;
     }
 
-    if (conf->keys_shown == 0) {
-        inherit_metrics(cf, *prev, conf);
+    if (!merge_metrics(cf, *prev, conf)) {
+        return static_cast<char *>(NGX_CONF_ERROR);
     }
 
     if (conf->headers == 0) {

@@ -4,6 +4,7 @@
 
 #include "config/sl_config_body.h"
 #include "config/sl_config_limit.h"
+#include "config/sl_config_metrics.h"
 #include "config/sl_config_redis.h"
 #include "config/sl_config_simple.h"
 #include "config/sl_config_usage.h"
@@ -134,7 +135,7 @@ ngx_command_t commands[] = {
       nullptr },
 
     { ngx_string("sliding_limit_metrics"),
-      NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS | NGX_CONF_TAKE12,
+      NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS | NGX_CONF_TAKE123,
       directive<set_metrics>,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,

@@ -56,7 +56,7 @@ void write_key(ngx_http_request_t *r, std::string_view key, Piece<kSize> *piece)
     const Metrics *metrics = main_conf(r)->recorder->metrics();
     char masked[kMaxMaskedKey];
 
-    if (location_conf(r)->keys_shown == kPlainKeys) {
+    if (location_conf(r)->metrics.keys_shown == kPlainKeys) {
         write_escaped(key, piece);
     } else {
         write_escaped({masked, mask_key(metrics->hash_of(key), key, masked)},

@@ -5,6 +5,7 @@
 #include "monitor/pure/sl_own_page.h"
 #include "monitor/sl_client_json.h"
 #include "monitor/sl_operator_request.h"
+#include "monitor/sl_own_host.h"
 
 namespace sl {
 
@@ -45,8 +46,8 @@ bool is_from_here(ngx_http_request_t *r)
     return is_own;
 }
 
-/* Whether somebody meant to change something, and from where it may be. False:
- * the request has been refused. */
+/* Whether the request is meant to change something, and comes from where it may
+ * come from. False: it has been refused. */
 bool may_change(ngx_http_request_t *r, ngx_int_t *rc)
 {
     const ngx_table_elt_t *type = r->headers_in.content_type;
@@ -63,6 +64,16 @@ bool may_change(ngx_http_request_t *r, ngx_int_t *rc)
                              Complaint::of("the request comes from a page of "
                                            "another server: its Origin must be "
                                            "what its Host says"));
+        return false;
+    }
+
+    if (!is_own_host(r)) {
+        *rc = send_complaint(
+            r, NGX_HTTP_FORBIDDEN,
+            Complaint::about("the Host ", view(r->headers_in.server),
+                             " is no name of this server, must be one of its "
+                             "server_name, an IP address, localhost, or one of "
+                             "\"sliding_limit_metrics admin host=\""));
         return false;
     }
 
@@ -122,7 +133,7 @@ bool read_question(ngx_http_request_t *r, char *room,
 
 ngx_int_t refuse_method(ngx_http_request_t *r)
 {
-    bool is_admin = location_conf(r)->is_admin;
+    bool is_admin = location_conf(r)->metrics.is_admin;
 
     if (!set_header(r, "Allow",
                     is_admin ? "GET, HEAD, PUT, DELETE" : "GET, HEAD")) {
@@ -153,7 +164,7 @@ ngx_int_t client_handler(ngx_http_request_t *r) noexcept
     Complaint complaint;
     ngx_int_t rc;
 
-    if (!is_look(r) && !(location_conf(r)->is_admin && is_change(r))) {
+    if (!is_look(r) && !(location_conf(r)->metrics.is_admin && is_change(r))) {
         return refuse_method(r);
     }
 

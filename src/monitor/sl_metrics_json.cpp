@@ -214,7 +214,7 @@ std::string_view name_of(KeysShown keys)
 void write_json(const MainConf &mcf, const LocationConf &lcf,
                 Output &text) noexcept
 {
-    auto keys = static_cast<KeysShown>(lcf.keys_shown);
+    auto keys = static_cast<KeysShown>(lcf.metrics.keys_shown);
     ngx_str_t host{ngx_cycle->hostname.len, ngx_cycle->hostname.data};
 
     text << "{\"host\":";
@@ -224,7 +224,8 @@ void write_json(const MainConf &mcf, const LocationConf &lcf,
         << "\",\"tls\":" << (mcf.has_tls ? "true" : "false") << ",\"now\":";
     text.seconds(wall_clock_ms() * 1000)
         << ",\"since\":" << mcf.recorder->metrics()->since_s() << ",\"keys\":\""
-        << name_of(keys) << "\",\"admin\":" << (lcf.is_admin ? "true" : "false")
+        << name_of(keys)
+        << "\",\"admin\":" << (lcf.metrics.is_admin ? "true" : "false")
         << ",\"checks_in_flight\":"
         << mcf.recorder->metrics()->checks_in_flight() << ",\"zones\":[";
 

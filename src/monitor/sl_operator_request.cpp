@@ -260,8 +260,8 @@ void OperatorRequest::receive(const RulingsAnswer &answer) noexcept
     }
 
     write_rulings(*main_conf(r_), *question_.zone,
-                  static_cast<KeysShown>(location_conf(r_)->keys_shown), answer,
-                  text_);
+                  static_cast<KeysShown>(location_conf(r_)->metrics.keys_shown),
+                  answer, text_);
     answer_is_there();
 }
 

@@ -119,6 +119,20 @@ enum OnError : ngx_uint_t { kPass, kDeny, kLocal };
 /* How sliding_limit_metrics shows clients. */
 enum KeysShown : ngx_uint_t { kMaskedKeys = 1, kPlainKeys, kNoKeys };
 
+/* A `sliding_limit_metrics` line. */
+struct MetricsSettings {
+    /* KeysShown; 0: there is no such line. */
+    ngx_uint_t keys_shown;
+
+    /* Operators may change something there. */
+    bool is_admin;
+
+    /* Under which names: those of the server, and others, which are in lower
+     * case and separated by commas. */
+    Elements<ngx_http_server_name_t> server_names;
+    ngx_str_t hosts;
+};
+
 enum ResetFormat : ngx_uint_t { kDelta, kEpoch };
 
 /* Bits of LocationConf::headers. */
@@ -180,11 +194,7 @@ struct LocationConf {
     /* What of responses is read; nullptr: nothing. */
     UsageSettings *usage;
 
-    /* KeysShown; 0: there is no sliding_limit_metrics here. */
-    ngx_uint_t keys_shown;
-
-    /* Operators may change something there. */
-    bool is_admin;
+    MetricsSettings metrics;
 };
 
 /* The configuration while it is read. */

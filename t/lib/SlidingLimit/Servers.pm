@@ -298,6 +298,7 @@ http {
     $do{http}
     server {
         listen 127.0.0.1:$self->{port};
+        server_name test;
         root $dir/html;
         $config
     }

@@ -7,6 +7,9 @@
 namespace {
 
 using sl::is_json_type;
+using sl::is_list_of_names;
+using sl::is_listed;
+using sl::is_name_of;
 using sl::is_own_origin;
 
 void the_type_of_json(void **)
@@ -85,6 +88,71 @@ void what_is_no_origin(void **)
     assert_false(is_own_origin("http:/example.org", "example.org"));
 }
 
+void names_of_a_server(void **)
+{
+    assert_true(is_name_of("example.org", "example.org"));
+    assert_true(is_name_of("*.example.org", "www.example.org"));
+    assert_true(is_name_of("*.example.org", "a.b.example.org"));
+    assert_true(is_name_of(".example.org", "www.example.org"));
+    assert_true(is_name_of(".example.org", "example.org"));
+    assert_true(is_name_of("limits", "limits"));
+}
+
+void names_of_others(void **)
+{
+    assert_false(is_name_of("example.org", "evil.example"));
+    assert_false(is_name_of("example.org", "www.example.org"));
+    assert_false(is_name_of("example.org", "example.org.evil.example"));
+    assert_false(is_name_of("example.org", "evil-example.org"));
+    assert_false(is_name_of("*.example.org", "example.org"));
+    assert_false(is_name_of("*.example.org", ".example.org"));
+    assert_false(is_name_of("*.example.org", "evil-example.org"));
+    assert_false(is_name_of("*.example.org", "www.example.org.evil.example"));
+    assert_false(is_name_of(".example.org", "evil-example.org"));
+
+    /* anybody can have a domain with a name that begins so */
+    assert_false(is_name_of("www.example.*", "www.example.org"));
+    assert_false(is_name_of("www.example.*", "www.example.evil.example"));
+}
+
+void what_stands_for_no_name(void **)
+{
+    assert_false(is_name_of("", ""));
+    assert_false(is_name_of("_", "_"));
+    assert_false(is_name_of("", "example.org"));
+    assert_false(is_name_of("_", "example.org"));
+    assert_false(is_name_of("example.org", ""));
+    assert_false(is_name_of("*.example.org", ""));
+    assert_false(is_name_of(".example.org", ""));
+}
+
+void lists_of_names(void **)
+{
+    for (const char *list : {"example.org", "a", "A_1.b-2", "a,b,example.org"})
+    {
+        assert_true(is_list_of_names(list));
+    }
+
+    for (const char *list :
+         {"", ",", "a,", ",a", "a,,b", "a b", ".a", "a.", "a..b", "a:80", "*.a",
+          "[::1]", "http://a", "a/b", "~a", "$host"})
+    {
+        assert_false(is_list_of_names(list));
+    }
+}
+
+void names_in_a_list(void **)
+{
+    assert_true(is_listed("a", "a"));
+    assert_true(is_listed("a,b,c", "a"));
+    assert_true(is_listed("a,b,c", "b"));
+    assert_true(is_listed("a,b,c", "c"));
+    assert_false(is_listed("a,b,c", "d"));
+    assert_false(is_listed("a,b,c", "a,b"));
+    assert_false(is_listed("aa,ab", "a"));
+    assert_false(is_listed("", "a"));
+}
+
 }  // namespace
 
 int main()
@@ -96,6 +164,11 @@ int main()
         cmocka_unit_test(a_default_port_may_be_named_or_not),
         cmocka_unit_test(other_servers),
         cmocka_unit_test(what_is_no_origin),
+        cmocka_unit_test(names_of_a_server),
+        cmocka_unit_test(names_of_others),
+        cmocka_unit_test(what_stands_for_no_name),
+        cmocka_unit_test(lists_of_names),
+        cmocka_unit_test(names_in_a_list),
     };
 
     return cmocka_run_group_tests(tests, nullptr, nullptr);
