@@ -58,6 +58,7 @@
 #include "config/sl_defaults.h"
 #include "config/sl_directives.h"
 #include "config/sl_link.h"
+#include "config/sl_open_admin.h"
 #include "request/sl_recording.h"
 #include "sl_phases.h"
 
@@ -131,6 +132,7 @@ ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
     for_each_store(*mcf, [mcf](sl::Store *store) {
         store->share_refusal_marks(&mcf->table->refusal_marks());
     });
+    sl::warn_of_open_admins(cycle, *mcf);
 
     auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(
         ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module));

@@ -6,6 +6,7 @@ use warnings;
 
 use lib 't/lib';
 use File::Temp ();
+use IO::Socket::IP ();
 use SlidingLimit::Servers qw(free_port module nginx_binary);
 use Test::More;
 
@@ -195,7 +196,11 @@ accepted("cost=$_", with_limit(limit(max => '1000000000000000', cost => $_)))
 refused("cost=$_", { with_limit(limit(cost => $_)) }, qq{invalid cost "$_"}, $COST)
     for -1, '1000000000000001', '99999999999999999999', '1.5', '1e3', '0x10', 'abc', '+1', ' 1';
 
-accepted("if=$_", with_limit(limit(if => $_))) for '$arg_a', '${arg_a}', '$arg_a$cookie_b', '1';
+accepted("if=$_", with_limit(limit(if => $_))) for '$arg_a', '${arg_a}', '$arg_a$cookie_b', '1$arg_a';
+
+refused("if=$_", { with_limit(limit(if => $_)) },
+    qq{invalid if "$_", must be a value with a variable; a limit without if= always applies})
+    for '0', '1', 'on', 'is_limited';
 
 accepted("algorithm=$_", with_limit(limit(algorithm => $_))) for qw(log packed buckets);
 
@@ -419,7 +424,7 @@ accepted('sliding_limit_redis without any limit', http => $redis);
 # ---- sliding_limit: what nginx -t warns of
 
 for ('$cookie_x', '$arg_x', '$http_x', '${arg_x}', '$arg_a$cookie_b', '${cookie_x}$http_y', '$Cookie_x',
-    '${HTTP_X}')
+    '${HTTP_X}', '$args', '$query_string', '$is_args$args', '$content_type', '$content_length', '$request_body')
 {
     my @needed = ('zone "z"', qq{"$_"}, 'fallback');
 
@@ -438,14 +443,105 @@ warned('such a key wherever it stands', { http => $redis . limit(key => '$arg_x'
 
 accepted("key=$_", with_limit(limit(key => $_)))
     for '$remote_addr$cookie_x', '$cookie_x$remote_addr', 'user:$cookie_x', '$cookie_x-',
-    '$arg_a:$arg_b', '$args', '$http_x/$uri', '$sent_http_x', '$upstream_http_x',
-    '$remote_user', 'cookie_x', 'arg_x';
+    '$arg_a:$arg_b', '$server_name$args', '$http_x/$uri', '$remote_user', '$uri', '$host$request_uri', '$request_method',
+    '$request_length', '$sliding_limit_id', '$sliding_limit_addr', 'cookie_x', 'arg_x';
+
+# ---- keys that are never empty, and another one with each request
+
+my $MADE_UP = 'a client that adds another argument to each request has another key each time and is not limited; '
+    . 'use $uri, or add a limit with key=$sliding_limit_addr';
+
+for ('$request_uri', '$request', '${request_uri}', '$Request_Uri', '$cookie_x$request_uri') {
+    my %config = with_limit(limit(key => $_));
+
+    warned("key=$_", \%config, qq{zone "z" in $conf:@{[line_numbers('sliding_limit', %config)]} has key=$_: $MADE_UP});
+    warned("key=$_ with a fallback, which is never used", { with_limit(limit(key => $_, fallback => '$remote_addr')) }, $MADE_UP);
+    warned("key=$_ beside one that the client makes up, too",
+        { with_limit(limit(key => $_), limit(zone => 'y', key => '$cookie_x', fallback => '$remote_addr')) }, $MADE_UP);
+    accepted("key=$_ beside a limit by address",
+        with_limit(limit(key => $_), limit(zone => 'y', key => '$sliding_limit_addr')));
+}
+
+# ---- values that are not known yet when the limit is checked
+
+for my $name (qw(status zone key limit remaining reset retry_after window store time usage)) {
+    refused("$_=\$sliding_limit_$name", { with_limit(limit($_ => "\$sliding_limit_$name")) },
+        qq{zone "z": "\$sliding_limit_$name" in $_=\$sliding_limit_$name is not known yet when the limit is checked, }
+            . 'must be a variable of the request')
+        for qw(key fallback max cost if);
+}
+
+refused("key=$_->[0]", { with_limit(limit(key => $_->[0])) }, qq{"\$$_->[1]" in key=$_->[0] is not known yet})
+    for ['a-${sliding_limit_zone}', 'sliding_limit_zone'], ['$remote_addr$Sliding_Limit_Key', 'Sliding_Limit_Key'];
+accepted("$_=\$sliding_limit_addr", with_limit(limit($_ => '$sliding_limit_addr'))) for qw(key fallback if);
+
+for my $variable ('$status', '$bytes_sent', '$body_bytes_sent', '$request_time', '$sent_http_x', '$sent_trailer_x',
+    '$upstream_http_x', '$upstream_status', '$upstream_cache_status', '${upstream_response_time}')
+{
+    my ($name) = $variable =~ /(\w+)/;
+
+    warned("$_=$variable", { with_limit(limit($_ => $variable)) },
+        qq{zone "z": "\$$name" in $_=$variable is not known yet when the limit is checked, only when the request is answered; }
+            . 'count_status= and settle= wait for the response')
+        for qw(key fallback max cost if);
+}
+
+accepted("key=$_ of a map", http => "$redis map \$uri $_ { default a; }", location => limit(key => $_))
+    for '$upstream_pool', '$sliding_limit_tier', '$status_group';
+accepted("settle=$_", with_limit(limit(settle => $_)))
+    for '$bytes_sent', '$upstream_http_x_tokens', '$request_length', '$status';
+
+refused("settle=\$sliding_limit_$_", { with_limit(limit(settle => "\$sliding_limit_$_")) },
+    qq{"\$sliding_limit_$_" in settle=\$sliding_limit_$_ does not say what a request has cost, }
+        . 'must be for example $sliding_limit_usage or $bytes_sent')
+    for qw(status zone key limit remaining reset retry_after window store time id addr);
+
+# ---- sliding_limit_usage
+
+accepted("sliding_limit_usage $_", location => "sliding_limit_usage $_;")
+    for 'off', 'usage.total_tokens', 'usage.off', 'a b off.c';
+refused("sliding_limit_usage $_", { location => "sliding_limit_usage $_;" },
+    'invalid usage "off", must be alone if nothing is to be read')
+    for 'off off2', 'off off', 'usage.total_tokens off', 'off usage.total_tokens';
+
+{
+    my $settled = limit(settle => '$sliding_limit_usage');
+    my $on = 'sliding_limit_usage usage.total_tokens;';
+    my $off = 'sliding_limit_usage off;';
+    my $unread = 'which stays empty: no location with this limit has a sliding_limit_usage; '
+        . 'add where the number stands in responses, for example sliding_limit_usage usage.total_tokens;';
+
+    # [name, configuration]; the limit is the only one
+    for (['nowhere', location => $settled],
+        ['turned off there', server => $on, location => "$settled $off"],
+        ['read in other locations only', server => "location /other { $on }", location => $settled],
+        ['turned off wherever a limit of http applies', http => $settled, server => $off],
+        ['read in other servers only', http => "server { listen unix:$dir/other.sock; $on }", server => $settled])
+    {
+        my ($name, %config) = @$_;
+        my ($line) = line_numbers('sliding_limit', %config);
+
+        warned("settle=\$sliding_limit_usage, $name", \%config,
+            qq{zone "z" in $conf:$line has settle=\$sliding_limit_usage, $unread});
+    }
+
+    for (['beside it', location => "$on $settled"], ['above it', http => $on, location => $settled],
+        ['below it', server => $settled, location => $on],
+        ['in one of two locations below it', server => "$settled location /health { $off }", location => $on],
+        ['beside it, but turned off below', server => "$settled $on", location => $off],
+        ['wherever it applies', server => "$settled", location => "$off sliding_limit off; } location /b { $on"])
+    {
+        my ($name, %config) = @$_;
+
+        accepted("settle=\$sliding_limit_usage, read $name", %config);
+    }
+}
 
 for my $name ('max', 'cost') {
     warned("$name=$_", { with_limit(limit($name => $_)) },
         qq{zone "z": a client chooses its own $name with what it sends as "$_"; use a map})
         for '$arg_x', '$cookie_x', '${http_x}';
-    accepted("$name=$_", with_limit(limit($name => $_))) for '1$arg_x', '$limit_rate';
+    accepted("$name=$_", with_limit(limit($name => $_))) for '1$arg_x', '$limit_rate', '$content_length';
 }
 
 warned('a cost of more than max', { with_limit(limit(max => 10, cost => 11)) },
@@ -530,6 +626,78 @@ refused("sliding_limit_metrics in $_->[0]", $_->[1], '"sliding_limit_metrics" di
     for ['main', { main => 'sliding_limit_metrics;' }], ['http', { http => 'sliding_limit_metrics;' }],
     ['server', { server => 'sliding_limit_metrics;' }],
     ["location's if", { location => 'if ($arg_a) { sliding_limit_metrics; }' }];
+
+# ---- sliding_limit_metrics: one directive answers the requests of a location
+
+my $COMPANY = 'stands beside another directive that answers requests, such as proxy_pass; give it a location of its own';
+
+for my $other ('proxy_pass http://127.0.0.1:1;', 'fastcgi_pass 127.0.0.1:1;', 'stub_status;', 'empty_gif;') {
+    for my $lines ("$other\nsliding_limit_metrics ;", "sliding_limit_metrics ;\n$other") {
+        my ($line) = line_numbers('sliding_limit_metrics', location => $lines);
+
+        refused($lines =~ s/\n/ /r, { location => $lines }, "sliding_limit_metrics in $conf:$line $COMPANY");
+    }
+}
+
+accepted('sliding_limit_metrics and another handler, each in its block',
+    location => 'sliding_limit_metrics; if ($arg_a) { proxy_pass http://127.0.0.1:1; }');
+accepted('sliding_limit_metrics and another handler for other methods',
+    location => 'sliding_limit_metrics; limit_except GET { proxy_pass http://127.0.0.1:1; }');
+accepted('sliding_limit_metrics and a location with another handler in it',
+    location => 'sliding_limit_metrics; location /a { proxy_pass http://127.0.0.1:1; }');
+accepted('sliding_limit_metrics inside a location with another handler',
+    location => 'proxy_pass http://127.0.0.1:1; location /a { sliding_limit_metrics; }');
+accepted('sliding_limit_metrics beside return', location => 'sliding_limit_metrics; if ($arg_a) { return 403; }');
+
+# ---- sliding_limit_metrics admin: who may change something
+
+{
+    my $public = "listen @{[free_port()]};";
+    my $has_ipv6 = IO::Socket::IP->new(LocalHost => '::1', LocalPort => 0, Listen => 1);
+    my $admin = "sliding_limit_metrics admin;\n";
+    my $password = 'auth_basic ops; auth_basic_user_file passwords;';
+    my $allow = 'allow 10.0.0.0/8; deny all;';
+
+    # [name, configuration]
+    for (['without any rule', server => $public, location => $admin],
+        ['with a rule elsewhere', server => "$public location /a { $allow }", location => $admin],
+        ['with an "if" elsewhere', server => "$public location /a { if (\$arg_a) { return 403; } }", location => $admin],
+        ['with a limit_except without rules', server => $public, location => "$admin limit_except GET { }"],
+        ['with a rule for a location in it', server => $public, location => "$admin location /a { $allow }"],
+        ['without any rule, also on a loopback address', server => "listen 127.0.0.1:@{[free_port()]}; $public", location => $admin])
+    {
+        my ($name, %config) = @$_;
+        my ($line) = line_numbers('sliding_limit_metrics', %config);
+
+        warned("sliding_limit_metrics admin $name", \%config,
+            "sliding_limit_metrics admin in $conf:$line lets every client change limits; "
+                . 'add allow and deny, auth_basic or auth_request to the location, or to a limit_except GET HEAD in it');
+    }
+
+    for (['with allow and deny', location => "$admin $allow"], ['with one rule, for IPv6', location => "$admin deny 2001:db8::/32;"],
+        ['with one rule, for Unix sockets', location => "$admin deny unix:;"],
+        ['with a rule of http', http => $allow, location => $admin],
+        ['with a rule of the server', server => $allow, location => $admin],
+        ['with a rule of the location around it', server => "location /a { $allow location /a/b { $admin } }"],
+        ['with a password', location => "$admin $password"],
+        ['with a password of the server', server => $password, location => $admin],
+        ['with auth_request', location => "$admin auth_request /auth;"],
+        ['with rules for changes alone', location => "$admin limit_except GET HEAD { $allow }"],
+        ['with a password for changes alone', location => "$admin limit_except GET HEAD { $password }"],
+        ['that is internal', location => "$admin internal;"],
+        ['with an "if"', location => "$admin if (\$arg_a) { return 403; }"],
+        ['with an "if" of the server', server => 'if ($arg_a) { return 403; }', location => $admin])
+    {
+        my ($name, %config) = @$_;
+
+        $config{server} = "$public " . ($config{server} // '');
+        accepted("sliding_limit_metrics admin $name", %config);
+    }
+
+    accepted('sliding_limit_metrics without admin and without any rule', server => $public, location => 'sliding_limit_metrics;');
+    accepted('sliding_limit_metrics admin where only this machine can connect',
+        server => join(' ', map { "listen $_:@{[free_port()]};" } qw(127.0.0.1 127.1.2.3), $has_ipv6 ? '[::1]' : ()), location => $admin);
+}
 
 # what is too small says how much is enough, and that is
 for my $limits (1, 3) {

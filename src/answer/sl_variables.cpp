@@ -1,6 +1,10 @@
 #include "answer/sl_variables.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "answer/sl_shown_values.h"
+#include "base/pure/sl_words.h"
 #include "request/sl_address.h"
 #include "request/sl_check.h"
 #include "usage/sl_usage.h"
@@ -218,6 +222,8 @@ ngx_int_t get_usage(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     return set_number(r, v, usage_of(r));
 }
 
+constexpr std::string_view kUsage = "sliding_limit_usage";
+
 bool add(ngx_conf_t *cf, std::string_view name,
          ngx_http_get_variable_pt handler, uintptr_t data)
 {
@@ -248,7 +254,16 @@ bool add_variables(ngx_conf_t *cf) noexcept
 
     return add(cf, "sliding_limit_id", get_id, 0)
            && add(cf, "sliding_limit_addr", get_addr, 0)
-           && add(cf, "sliding_limit_usage", get_usage, 0);
+           && add(cf, kUsage, get_usage, 0);
+}
+
+bool is_of_outcome(std::string_view name) noexcept
+{
+    return is_same_word(name, kUsage)
+           || std::any_of(std::begin(kVariables), std::end(kVariables),
+                          [&](const Variable &variable) {
+                              return is_same_word(name, variable.name);
+                          });
 }
 
 }  // namespace sl

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <new>
 
+#include "answer/sl_variables.h"
 #include "base/pure/sl_number.h"
 #include "base/pure/sl_words.h"
+#include "config/pure/sl_value_variables.h"
 #include "config/sl_config_util.h"
 #include "config/sl_config_zone.h"
 #include "store/pure/sl_zone_name.h"
@@ -150,8 +152,27 @@ bool set_count_status(ngx_conf_t *cf, const ngx_str_t &text, StatusList **to)
                            "5xx, separated by commas");
 }
 
+bool says_no_cost(std::string_view variable)
+{
+    return is_same_word(variable, "sliding_limit_id")
+           || is_same_word(variable, "sliding_limit_addr")
+           || (is_of_outcome(variable)
+               && !is_same_word(variable, "sliding_limit_usage"));
+}
+
 bool set_settle(ngx_conf_t *cf, ngx_str_t *text, ngx_http_complex_value_t **to)
 {
+    ngx_str_t wrong = str(find_variable(view(*text), says_no_cost));
+
+    if (wrong.len > 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: \"$%V\" in settle=%V does not say "
+                           "what a request has cost, must be for example "
+                           "$sliding_limit_usage or $bytes_sent",
+                           &wrong, text);
+        return false;
+    }
+
     if (text->len != 0 && view(*text).find('$') == std::string_view::npos) {
         return refuse_value(cf, "settle", *text,
                             "a variable that is known when the request ends, "
@@ -162,10 +183,16 @@ bool set_settle(ngx_conf_t *cf, ngx_str_t *text, ngx_http_complex_value_t **to)
 
     mcf->settles = mcf->settles || text->len != 0;
 
-    if (mcf->usage_wanted.line == 0
-        && view(*text).find("sliding_limit_usage") != std::string_view::npos)
-    {
-        mcf->usage_wanted = place_of(cf);
+    return set_optional_value(cf, text, to);
+}
+
+bool set_condition(ngx_conf_t *cf, ngx_str_t *text,
+                   ngx_http_complex_value_t **to)
+{
+    if (text->len != 0 && view(*text).find('$') == std::string_view::npos) {
+        return refuse_value(cf, "if", *text,
+                            "a value with a variable; a limit without if= "
+                            "always applies");
     }
 
     return set_optional_value(cf, text, to);
@@ -231,50 +258,14 @@ bool set_zone(ngx_conf_t *cf, const LimitParameters &given, const Number &max,
     return *to != nullptr;
 }
 
-/*
- * Whether the client alone decides if the value is empty: it is made of nothing
- * but variables that the client sends.
- */
-bool is_up_to_client(std::string_view text)
-{
-    constexpr std::string_view kSent[] = {"cookie_", "arg_", "http_"};
-    bool any = false;
-
-    while (!text.empty()) {
-        if (text[0] != '$') {
-            return false;
-        }
-
-        bool braced = text.substr(0, 2) == "${";
-        text.remove_prefix(braced ? 2 : 1);
-
-        bool sent = false;
-
-        for (std::string_view prefix : kSent) {
-            sent = sent || is_same_word(text.substr(0, prefix.size()), prefix);
-        }
-
-        if (!sent) {
-            return false;
-        }
-
-        text.remove_prefix(variable_name_size(text));
-
-        if (braced && text.substr(0, 1) == "}") {
-            text.remove_prefix(1);
-        }
-
-        any = true;
-    }
-
-    return any;
-}
-
-/* Whoever writes such a value decides, and the client writes it. */
+/* $content_length is as good as any other cost: nginx sees to it that the body
+ * has that size. */
 void warn_if_up_to_client(ngx_conf_t *cf, const ngx_str_t &zone,
                           const char *name, const ngx_str_t &value)
 {
-    if (is_up_to_client(view(value))) {
+    if (can_be_left_out(view(value))
+        && !has_variable(view(value), "content_length"))
+    {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "sliding_limit: zone \"%V\": a client chooses its "
                            "own %s with what it sends as \"%V\"; use a map "
@@ -286,8 +277,8 @@ void warn_if_up_to_client(ngx_conf_t *cf, const ngx_str_t &zone,
 void warn_of_mistakes(ngx_conf_t *cf, const LimitParameters &given,
                       const Limit &limit)
 {
-    if (is_up_to_client(view(given.key))
-        && (given.fallback.len == 0 || is_up_to_client(view(given.fallback))))
+    if (can_be_left_out(view(given.key))
+        && (given.fallback.len == 0 || can_be_left_out(view(given.fallback))))
     {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "sliding_limit: zone \"%V\": a client that leaves "
@@ -311,6 +302,58 @@ void warn_of_mistakes(ngx_conf_t *cf, const LimitParameters &given,
                            "max=%L, so every request is refused",
                            &given.zone, limit.cost.fixed, limit.max.fixed);
     }
+}
+
+/* The values that are needed when the request comes. */
+struct EarlyValue {
+    const char *name;
+    const ngx_str_t LimitParameters::*value;
+};
+
+constexpr EarlyValue kEarlyValues[] = {
+    {"key", &LimitParameters::key},
+    {"fallback", &LimitParameters::fallback},
+    {"max", &LimitParameters::max},
+    {"cost", &LimitParameters::cost},
+    {"if", &LimitParameters::condition},
+};
+
+/* After an internal redirect there may have been a response already. */
+void warn_if_of_response(ngx_conf_t *cf, const ngx_str_t &zone,
+                         const char *name, const ngx_str_t &value)
+{
+    ngx_str_t variable = str(find_variable(view(value), is_of_response));
+
+    if (variable.len > 0) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "sliding_limit: zone \"%V\": \"$%V\" in %s=%V is "
+                           "not known yet when the limit is checked, only when "
+                           "the request is answered; count_status= and settle= "
+                           "wait for the response",
+                           &zone, &variable, name, &value);
+    }
+}
+
+/* False, with a message, if a value can only be known after the check. */
+bool are_known_in_time(ngx_conf_t *cf, const LimitParameters &given)
+{
+    for (const EarlyValue &early : kEarlyValues) {
+        const ngx_str_t &value = given.*early.value;
+        ngx_str_t variable = str(find_variable(view(value), is_of_outcome));
+
+        if (variable.len > 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "sliding_limit: zone \"%V\": \"$%V\" in %s=%V "
+                               "is not known yet when the limit is checked, "
+                               "must be a variable of the request",
+                               &given.zone, &variable, early.name, &value);
+            return false;
+        }
+
+        warn_if_of_response(cf, given.zone, early.name, value);
+    }
+
+    return true;
 }
 
 /* What a refused request would have cost nobody will ever know. */
@@ -345,8 +388,10 @@ bool read_limit(ngx_conf_t *cf, Limit *limit)
     limit->cost.fixed = 1;
     limit->dry_run = given.dry_run.len != 0;
 
+    limit->place = place_of(cf);
+
     bool ok =
-        fit_together(cf, given)
+        fit_together(cf, given) && are_known_in_time(cf, given)
         && set_number(
             cf, "max", &given.max,
             "a whole number from 0 to 1000000000000000, or a variable",
@@ -359,7 +404,7 @@ bool read_limit(ngx_conf_t *cf, Limit *limit)
                           &limit->cost))
         && compile(cf, &given.key, &limit->key)
         && set_optional_value(cf, &given.fallback, &limit->fallback)
-        && set_optional_value(cf, &given.condition, &limit->condition)
+        && set_condition(cf, &given.condition, &limit->condition)
         && set_count_status(cf, given.count_status, &limit->count_status)
         && set_settle(cf, &given.settle, &limit->settle)
         && set_phase(cf, given.phase, &limit->phase);

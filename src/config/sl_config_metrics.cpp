@@ -75,6 +75,7 @@ bool read_metrics(ngx_conf_t *cf, MetricsSettings *metrics)
     }
 
     metrics->is_admin = given.admin.len != 0;
+    metrics->place = place_of(cf);
 
     return true;
 }
@@ -83,6 +84,32 @@ ngx_http_core_loc_conf_t *core_conf(ngx_conf_t *cf)
 {
     return static_cast<ngx_http_core_loc_conf_t *>(
         ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module));
+}
+
+bool note_admin(ngx_conf_t *cf)
+{
+    auto *admin =
+        static_cast<AdminLocation *>(ngx_array_push(&main_conf(cf)->admins));
+
+    if (admin == nullptr) {
+        return false;
+    }
+
+    *admin = {static_cast<ngx_http_conf_ctx_t *>(cf->ctx), place_of(cf), false};
+
+    return true;
+}
+
+/* Two directives of a location cannot both answer its requests: nginx would go
+ * by the one that it reads last. */
+bool refuse_company(ngx_conf_t *cf, const Place &place)
+{
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "sliding_limit: sliding_limit_metrics in %V:%ui stands "
+                  "beside another directive that answers requests, such as "
+                  "proxy_pass; give it a location of its own",
+                  &place.file, place.line);
+    return false;
 }
 
 /* nginx itself has forgotten them when all is read. */
@@ -121,15 +148,21 @@ void inherit_metrics(const LocationConf &from, ngx_http_core_loc_conf_t *clcf,
 bool set_metrics(ngx_conf_t *cf, LocationConf *lcf) noexcept
 {
     ngx_str_t *policy = &main_conf(cf)->page_policy;
+    ngx_http_core_loc_conf_t *clcf = core_conf(cf);
 
     if (!is_first(cf, lcf->metrics.keys_shown == 0)
         || !read_metrics(cf, &lcf->metrics)
+        || (lcf->metrics.is_admin && !note_admin(cf))
         || (policy->len == 0 && !make_page_policy(cf, policy)))
     {
         return false;
     }
 
-    core_conf(cf)->handler = metrics_handler;
+    if (clcf->handler != nullptr) {
+        return refuse_company(cf, lcf->metrics.place);
+    }
+
+    clcf->handler = metrics_handler;
 
     return true;
 }
@@ -143,6 +176,10 @@ bool merge_metrics(ngx_conf_t *cf, const LocationConf &from,
     if (clcf->noname) {
         inherit_metrics(from, clcf, to);
         return true;
+    }
+
+    if (to->metrics.keys_shown != 0 && clcf->handler != metrics_handler) {
+        return refuse_company(cf, to->metrics.place);
     }
 
     return !to->metrics.is_admin || keep_server_names(cf, &to->metrics);

@@ -11,6 +11,11 @@ namespace {
 
 bool add_path(ngx_conf_t *cf, const ngx_str_t &path, UsagePaths *paths)
 {
+    if (view(path) == "off") {
+        return refuse_value(cf, "usage", path,
+                            "alone if nothing is to be read");
+    }
+
     if (!UsagePaths::is_path(view(path))) {
         return refuse_value(cf, "usage", path,
                             "one to eight names of up to 64 bytes, separated "

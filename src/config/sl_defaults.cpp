@@ -3,6 +3,7 @@
 #include "config/sl_config_body.h"
 #include "config/sl_config_metrics.h"
 #include "redis/sl_redis_store.h"
+#include "usage/sl_usage.h"
 
 namespace sl {
 
@@ -10,6 +11,29 @@ namespace {
 
 constexpr ngx_uint_t kDefaultIpv6Prefix = 64;
 constexpr ngx_msec_t kDefaultDenyCacheMs = 1000;
+
+/* Whether it is the "if" of a location or of a server. */
+bool is_if(ngx_conf_t *cf)
+{
+    auto *clcf = static_cast<ngx_http_core_loc_conf_t *>(
+        ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module));
+
+    return clcf->noname && !clcf->lmt_excpt;
+}
+
+/* Tells the limits that apply at a level that responses are read there. */
+void note_usage(const LocationConf &conf)
+{
+    if (conf.limits == nullptr || conf.usage == nullptr
+        || conf.usage->paths.is_empty())
+    {
+        return;
+    }
+
+    for (Limit &limit : elements<Limit>(*conf.limits)) {
+        limit.has_usage = true;
+    }
+}
 
 }  // namespace
 
@@ -21,6 +45,8 @@ void *create_main_conf(ngx_conf_t *cf) noexcept
     if (mcf == nullptr
         || ngx_array_init(&mcf->zones, cf->pool, 4, sizeof(Zone *)) != NGX_OK
         || ngx_array_init(&mcf->stores, cf->pool, 1, sizeof(NamedStore))
+               != NGX_OK
+        || ngx_array_init(&mcf->admins, cf->pool, 1, sizeof(AdminLocation))
                != NGX_OK
         || ngx_array_init(&mcf->levels, cf->pool, 4, sizeof(ngx_array_t *))
                != NGX_OK)
@@ -79,6 +105,12 @@ char *merge_location_conf(ngx_conf_t *cf, void *parent, void *child) noexcept
 
     if (conf->usage == nullptr) {
         conf->usage = prev->usage;
+    }
+
+    note_usage(*conf);
+
+    if (is_if(cf)) {
+        prev->has_if = true;
     }
 
     ngx_conf_merge_msec_value(conf->deny_cache, prev->deny_cache,

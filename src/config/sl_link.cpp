@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <new>
 
+#include "config/pure/sl_value_variables.h"
 #include "config/sl_config_addresses.h"
 #include "config/sl_config_redis.h"
+#include "config/sl_open_admin.h"
 #include "request/sl_recording.h"
 
 namespace sl {
@@ -141,15 +143,57 @@ void note_how_zones_are_used(const MainConf &mcf)
     });
 }
 
-void warn_if_nothing_is_read(ngx_conf_t *cf, const MainConf &mcf)
+/* A limit applies in several locations if they inherit it. In some of them
+ * there may be nothing to read. */
+void warn_of_unread_usage(ngx_conf_t *cf, const Limit &limit)
 {
-    if (mcf.usage_wanted.line != 0 && !mcf.reads_usage) {
+    if (limit.settle != nullptr && !limit.has_usage
+        && has_variable(view(limit.settle->value), "sliding_limit_usage"))
+    {
         ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                      "sliding_limit: $sliding_limit_usage in %V:%ui is always "
-                      "empty; add where the number stands in responses, for "
-                      "example sliding_limit_usage usage.total_tokens;",
-                      &mcf.usage_wanted.file, mcf.usage_wanted.line);
+                      "sliding_limit: zone \"%V\" in %V:%ui has settle=%V, "
+                      "which stays empty: no location with this limit has a "
+                      "sliding_limit_usage; add where the number stands in "
+                      "responses, for example sliding_limit_usage "
+                      "usage.total_tokens;",
+                      &limit.zone->name, &limit.place.file, limit.place.line,
+                      &limit.settle->value);
     }
+}
+
+/* Beside a limit whose key the client cannot make up, one whose key it can does
+ * no harm. */
+void warn_of_made_up_keys(ngx_conf_t *cf, const Elements<Limit> &limits)
+{
+    bool all =
+        std::all_of(limits.begin(), limits.end(), [](const Limit &limit) {
+            return can_be_made_up(view(limit.key.value))
+                   || can_be_left_out(view(limit.key.value));
+        });
+
+    for (const Limit &limit : limits) {
+        if (all && can_be_made_up(view(limit.key.value))) {
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "sliding_limit: zone \"%V\" in %V:%ui has key=%V: a "
+                          "client that adds another argument to each request "
+                          "has another key each time and is not limited; use "
+                          "$uri, or add a limit with "
+                          "key=$sliding_limit_addr",
+                          &limit.zone->name, &limit.place.file,
+                          limit.place.line, &limit.key.value);
+        }
+    }
+}
+
+void warn_of_mistakes(ngx_conf_t *cf, const MainConf &mcf)
+{
+    for_each_level(mcf, [cf](const Elements<Limit> &limits) {
+        for (const Limit &limit : limits) {
+            warn_of_unread_usage(cf, limit);
+        }
+
+        warn_of_made_up_keys(cf, limits);
+    });
 }
 
 /* Marks the limits whose refusals can be remembered. */
@@ -209,7 +253,8 @@ bool link_configuration(ngx_conf_t *cf) noexcept
 
     note_how_zones_are_used(*mcf);
     mark_lasting_refusals(*mcf);
-    warn_if_nothing_is_read(cf, *mcf);
+    warn_of_mistakes(cf, *mcf);
+    find_open_admins(cf, *mcf);
 
     return true;
 }

@@ -100,6 +100,10 @@ struct Limit {
     ngx_http_complex_value_t *settle;    /* nullptr: the cost is final */
     ngx_uint_t phase;
     bool dry_run;
+    Place place;
+
+    /* Somewhere where it applies sliding_limit_usage reads responses. */
+    bool has_usage;
 
     /* What the limit has counted is settled when the request ends, or taken
      * back with some statuses, or if another question about its request is
@@ -124,6 +128,8 @@ struct MetricsSettings {
     /* KeysShown; 0: there is no such line. */
     ngx_uint_t keys_shown;
 
+    Place place;
+
     /* Operators may change something there. */
     bool is_admin;
 
@@ -142,19 +148,24 @@ enum HeaderStyle : ngx_uint_t {
     kIetfHeaders = 4
 };
 
+/* A location with `sliding_limit_metrics admin`. */
+struct AdminLocation {
+    ngx_http_conf_ctx_t *ctx;
+    Place place;
+
+    /* Nothing in the configuration restricts who may make changes there. */
+    bool is_open;
+};
+
 struct MainConf {
     ngx_array_t zones;  /* Zone * */
     ngx_array_t stores; /* NamedStore */
+    ngx_array_t admins; /* AdminLocation */
     ngx_array_t levels; /* ngx_array_t * of Limit: those that stand together */
     size_t memory_size;
 
-    /* There is a limit whose costs are settled. */
-    bool settles;
-
-    /* Responses are read somewhere, and the first limit that wants what is read
-     * of them; no line: none does. */
-    bool reads_usage;
-    Place usage_wanted;
+    bool settles;     /* there is a limit whose costs are settled */
+    bool reads_usage; /* of responses, somewhere */
 
     /* Set when all is read; nullptr if there are no limits to count in. */
     SharedMemory *table;
@@ -195,6 +206,9 @@ struct LocationConf {
     UsageSettings *usage;
 
     MetricsSettings metrics;
+
+    /* It has "if" blocks, which may refuse requests. */
+    bool has_if;
 };
 
 /* The configuration while it is read. */
