@@ -129,9 +129,6 @@ ngx_int_t init_module(ngx_cycle_t *cycle) noexcept
     }
 
     mcf->recorder->find_places(*mcf, cycle->log);
-    for_each_store(*mcf, [mcf](sl::Store *store) {
-        store->share_refusal_marks(&mcf->table->refusal_marks());
-    });
     sl::warn_of_open_admins(cycle, *mcf);
 
     auto *cmcf = static_cast<ngx_http_core_main_conf_t *>(

@@ -7,7 +7,6 @@ use lib 't/lib';
 
 use SlidingLimit::Load qw(start_load summary);
 use SlidingLimit::Servers qw(begin_request start_nginx start_redis wait_until);
-use SlidingLimit::SlowProxy qw(start_slow_proxy);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -372,47 +371,6 @@ subtest 'what Redis refuses because of it is forgotten when it is taken back' =>
     wait_until { !$stopped->cli('EXISTS', 'rate_limit:closed:a') } 20, 'the first to be taken back';
     wait_until { decided_by($nginx, 1, '/?k=a') eq '-redis' } 20, 'the third to pass';
     is decided_by($nginx, 2, '/?k=a'), 'redis deny_cache', 'from then on refusals are remembered';
-    is $nginx->bad_lines, '';
-};
-
-subtest 'so is what another worker has been told since, before Redis took it back' => sub {
-    my $far = start_redis();
-    my $proxy = start_slow_proxy($far->port);
-    my $nginx = nginx($CLOSED, workers => 2,
-        http => 'sliding_limit_redis redis://127.0.0.1:' . $proxy->port . ' timeout=3s connect_timeout=20s;');
-    my %of;
-
-    # a connection to each worker, and of each worker to Redis
-    wait_until {
-        my $client = begin_request($nginx->port, '');
-        $of{ answer_on(ask_on($client, '/pid')) } = $client;
-        keys %of == 2;
-    } 20, 'both workers';
-    my @clients = values %of;
-    my ($answers, $key);
-
-    # A machine that is too busy may need another try.
-    for my $try (1 .. 5) {
-        for my $client (@clients) {
-            my $n = 0;
-            wait_until { answer_on(ask_on($client, "/?k=$try.up." . $client->sockport . '.' . $n++)) eq '200 redis' } 20, 'the store';
-        }
-
-        # The first arrives after 2 s, its answer after 4 s, and that it does not count after 5 s, if
-        # the proxy has got that before the next delay. The second arrives at once, unless its
-        # connection has been silent for 5 s and has said something by itself.
-        $key = "late$try";
-        $proxy->delay(2);
-        is answer_on(ask_on($clients[0], "/?k=$key")), '503 none', 'the first has waited in vain';
-        sleep 0.5;
-        $proxy->delay(0);
-        $answers = join ', ', map { answer_on(ask_on($clients[1], "/?k=$key")) } 1 .. 2;
-        last if $answers eq '429 redis, 429 deny_cache' && $far->cli('EXISTS', "rate_limit:closed:$key");
-    }
-
-    is $answers, '429 redis, 429 deny_cache', 'the second is refused because of it, and that is remembered';
-    wait_until { !$far->cli('EXISTS', "rate_limit:closed:$key") } 20, 'the first to be taken back';
-    wait_until { decided_by($nginx, 1, "/?k=$key") eq '-redis' } 20, 'the third to pass';
     is $nginx->bad_lines, '';
 };
 

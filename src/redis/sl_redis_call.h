@@ -17,7 +17,6 @@
 #include "base/sl_wakeup.h"
 #include "redis/sl_redis_command.h"
 #include "redis/sl_script_call.h"
-#include "store/sl_refusals_in_doubt.h"
 
 namespace sl {
 
@@ -221,12 +220,6 @@ class RedisCall final : public RedisCommand,
         outdated_at_ = ngx_current_msec + time;
     }
 
-    /* These are in doubt until it ends, in whatever way. */
-    void set_in_doubt(std::unique_ptr<RefusalsInDoubt> refusals) noexcept
-    {
-        in_doubt_ = std::move(refusals);
-    }
-
     /* What is tried instead if this may not be tried again. */
     void set_repeatable_part(CallPtr part) noexcept
     {
@@ -352,7 +345,6 @@ class RedisCall final : public RedisCommand,
     AnswerReceiver *receiver_;
     std::unique_ptr<Provisional> provisional_;
     CallPtr repeatable_part_;
-    std::unique_ptr<RefusalsInDoubt> in_doubt_;
     ngx_msec_t outdated_at_;
 
     /* Who had it on its way last. */

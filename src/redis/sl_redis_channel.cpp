@@ -42,23 +42,6 @@ ngx_msec_t longest_stay(const ScriptArgs &args)
     return static_cast<ngx_msec_t>(longest_us / 1000);
 }
 
-/* nullptr: there are none, or no memory to note them. */
-std::unique_ptr<RefusalsInDoubt> refusals_in_doubt(const ScriptArgs &args)
-{
-    if (args.doubted_in == nullptr) {
-        return nullptr;
-    }
-
-    std::unique_ptr<RefusalsInDoubt> refusals(
-        new (std::nothrow) RefusalsInDoubt(*args.doubted_in));
-
-    for (size_t i = 0; refusals != nullptr && i < args.count; i++) {
-        refusals->add(args.limits[i].refusal_mark);
-    }
-
-    return refusals;
-}
-
 }  // namespace
 
 RedisChannel::RedisChannel(const RedisSettings &settings, const ngx_str_t &name,
@@ -205,7 +188,6 @@ CallPtr RedisChannel::settling_call(const ScriptArgs &args) noexcept
     }
 
     call->set_outdated_after(longest_stay(args));
-    call->set_in_doubt(refusals_in_doubt(args));
 
     if (!is_repeatable && part.count > 0) {
         call->set_repeatable_part(settling_call(part));

@@ -223,10 +223,6 @@ void RedisStore::settle(const Query &query, int64_t time_us) noexcept
     ScriptArgs args = args_for(query, time_us);
     RedisChannel *channel = channel_for(args);
 
-    if (time_us == kUncertain) {
-        args.doubted_in = refusal_marks();
-    }
-
     if (channel != nullptr) {
         channel->settle(args);
     }

@@ -24,8 +24,7 @@ ScriptLimit script_limit(const LimitQuery &limit, std::string_view prefix,
                        limit.dry_run,
                        limit.algorithm == Algorithm::kPacked
                            && limit.may_be_taken_back,
-                       limit.true_cost,
-                       limit.refusal_mark};
+                       limit.true_cost};
 }
 
 /* Most questions are: they cost 1, refused requests do not count, and there is
@@ -151,8 +150,7 @@ std::string_view algorithm_word(Algorithm algorithm, unsigned buckets,
 
 ScriptArgs::ScriptArgs(const Query &query, int64_t time,
                        std::string_view prefix, KeyStyle style) noexcept
-    : count(query.count), id(query.id), time_us(time), slot(0),
-      doubted_in(nullptr)
+    : count(query.count), id(query.id), time_us(time), slot(0)
 {
     for (size_t i = 0; i < count; i++) {
         limits[i] = script_limit(query.limits[i], prefix, style);
@@ -169,8 +167,8 @@ ScriptArgs ScriptArgs::probe(const RedisKey *keys, size_t count) noexcept
 
     for (size_t i = 0; i < count; i++) {
         args.limits[i] =
-            ScriptLimit{keys[i], 100000, 1000000, 1, Algorithm::kLog, 0,
-                        false,   false,  false,   0, kNoMark};
+            ScriptLimit{keys[i], 100000, 1000000, 1,     Algorithm::kLog,
+                        0,       false,  false,   false, 0};
     }
 
     return args;

@@ -29,7 +29,6 @@ struct ScriptLimit {
 
     /* When it is settled; see LimitQuery. */
     int64_t true_cost;
-    RefusalMark refusal_mark;
 };
 
 /* What the scripts call an algorithm; written to `room`, if it has to be. */
@@ -52,13 +51,7 @@ struct ScriptArgs {
      * connection is taken, if there are several. */
     unsigned slot;
 
-    /* Where refusals by the limits are in doubt until they are settled;
-     * nullptr: they are not. */
-    RefusalMarks *doubted_in;
-
-    ScriptArgs() noexcept
-        : limits(), count(0), time_us(kAsk), slot(0), doubted_in(nullptr)
-    {}
+    ScriptArgs() noexcept : limits(), count(0), time_us(kAsk), slot(0) {}
 
     ScriptArgs(const Query &query, int64_t time, std::string_view prefix,
                KeyStyle style) noexcept;
@@ -79,7 +72,6 @@ struct ScriptArgs {
         some.id = id;
         some.time_us = time_us;
         some.slot = slot;
-        some.doubted_in = doubted_in;
 
         for (size_t i = 0; i < count; i++) {
             if (is_picked(i)) {

@@ -328,9 +328,20 @@ void Check::conclude(Outcome outcome) noexcept
     }
 }
 
-/* What was counted of a refused request in this location is not to count. */
+/*
+ * What was counted of a refused request in this location is not to count. If a
+ * store counts the request late, it may refuse others because of it until the
+ * request is taken back: such refusals are not to be remembered.
+ */
 void Check::roll_back() noexcept
 {
+    for (size_t i = first_here_; i < limits_.size(); i++) {
+        if (limits_[i].is_uncertain) {
+            main_conf(r_)->deny_cache->forget_all(
+                limits_[i].limit->zone->refusal_mark);
+        }
+    }
+
     take_back_counted(
         &limits_, first_here_, [](const AppliedLimit &) { return true; }, &id_);
     take_back_uncertain(&limits_, first_here_, &id_);

@@ -27,10 +27,7 @@ Query query_of(AppliedLimits &limits, size_t index, const Store &from,
         AppliedLimit &other = limits[i];
 
         if (other.asked_with == question && take(&other)) {
-            LimitQuery &limit = query.limits[query.count++];
-
-            limit = to_query(other);
-            limit.refusal_mark = other.limit->zone->refusal_mark;
+            query.limits[query.count++] = to_query(other);
         }
     }
 

@@ -19,8 +19,6 @@
 
 namespace sl {
 
-class RefusalMarks;
-
 /* What a store is told of a request's question. It lives only during the call
  * that it is given to. */
 struct Query {
@@ -162,13 +160,6 @@ class Store {
     void count_in(StoreMetrics *metrics) noexcept { metrics_ = metrics; }
     bool is_counted() const noexcept { return metrics_ != &unseen_; }
 
-    /* Where the deny cache marks that refusals by the store are remembered.
-     * Before any worker starts. */
-    void share_refusal_marks(RefusalMarks *marks) noexcept
-    {
-        refusal_marks_ = marks;
-    }
-
     /* The store marks what it counts with the request's id. */
     virtual bool uses_ids() const noexcept { return false; }
 
@@ -194,9 +185,7 @@ class Store {
      * now on, beyond max, too. Nobody waits for it, but what is asked later on
      * sees it. `time_us` is the answer's time, or kUncertain if there was no
      * answer and the request may yet be counted: that can only be taken back,
-     * and a store may be unable to do so for some of the limits. When it has
-     * been taken back, remembered refusals by those zones are void: the
-     * request may have been what caused them.
+     * and a store may be unable to do so for some of the limits.
      */
     static constexpr int64_t kUncertain = 0;
     virtual void settle(const Query &query, int64_t time_us) noexcept = 0;
@@ -226,15 +215,10 @@ class Store {
     /* A worker exits: answers what is pending and closes every connection. */
     virtual void stop() noexcept = 0;
 
-  protected:
-    /* nullptr: nobody remembers any. */
-    RefusalMarks *refusal_marks() const noexcept { return refusal_marks_; }
-
   private:
     static StoreMetrics unseen_;
 
     StoreMetrics *metrics_ = &unseen_;
-    RefusalMarks *refusal_marks_ = nullptr;
 };
 
 inline StoreMetrics Store::unseen_;

@@ -59,8 +59,7 @@ struct LimitQuery {
     /* Where the request was counted, if it is taken back; see LimitState. */
     uint64_t place = 0;
 
-    /* kNoMark: the deny cache does not remember refusals by this limit; when it
-     * is settled: by any limit of its zone. */
+    /* kNoMark: the deny cache does not remember refusals by this limit. */
     RefusalMark refusal_mark = kNoMark;
 
     /* When it is settled: what the request has cost after all, instead of

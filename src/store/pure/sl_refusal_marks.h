@@ -11,7 +11,7 @@
  * There are fewer places here than marks. Marks that share a place cost each
  * other a needless look, or a refusal that is forgotten, and nothing else.
  *
- * When an operator has changed something in a zone, or a request was taken
+ * When an operator has changed something in a zone, or a request is taken
  * back there, all that its store was asked before is void, also what it has not
  * answered yet.
  */

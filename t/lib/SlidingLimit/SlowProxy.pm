@@ -1,5 +1,4 @@
-# A Redis far away: a TCP proxy that passes everything on, in the order of each
-# connection, but late.
+# A Redis far away: a TCP proxy that passes everything on, in order, but late.
 #
 #   my $proxy = start_slow_proxy($port_of_redis);
 #   $proxy->delay(0.3);   seconds, in each direction, from now on
@@ -14,7 +13,6 @@ use warnings;
 use Exporter 'import';
 use IO::Select ();
 use IO::Socket::INET ();
-use List::Util qw(max);
 use SlidingLimit::Servers qw(free_port);
 use Time::HiRes qw(time);
 use parent 'SlidingLimit::Child';
@@ -49,12 +47,9 @@ sub serve {
     my %other_end;
     my @forgotten;
 
-    # [when, where from, what], the earliest first
+    # [when, where from, what]: one queue, so that nothing overtakes what came
+    # before it when the delay becomes shorter
     my @under_way;
-
-    # when the last of each connection passes: nothing overtakes what came before it
-    # there when the delay becomes shorter
-    my %last;
 
     while (1) {
         my $wait = @under_way ? $under_way[0][0] - time : undef;
@@ -74,7 +69,7 @@ sub serve {
                 # they stay open
                 push @forgotten, values %other_end;
                 $readable->remove(values %other_end);
-                %other_end = %last = @under_way = ();
+                %other_end = @under_way = ();
             }
             elsif ($from == $listener) {
                 my $client = $listener->accept or next;
@@ -85,8 +80,7 @@ sub serve {
             else {
                 my $got = sysread $from, my $text, 65536;
                 $readable->remove($from) unless $got;
-                $last{$from} = max(time + $delay, $last{$from} // 0);
-                @under_way = sort { $a->[0] <=> $b->[0] } @under_way, [$last{$from}, $from, $got ? $text : ''];
+                push @under_way, [time + $delay, $from, $got ? $text : ''];
             }
         }
 
@@ -98,7 +92,6 @@ sub serve {
             # one end has closed it, or does not read any more
             $readable->remove($from, $to);
             delete @other_end{ $from, $to };
-            delete @last{ $from, $to };
             close $_ for $from, $to;
         }
     }
