@@ -256,7 +256,7 @@ for my $where (grep { $_->[1] =~ /denied/ } @LARGE) {
 subtest 'who looks at a client is told it exactly' => sub {
     for my $where (@LARGE) {
         my (undef, undef, $json) = get($nginx->port, "/status?zone=large_$where->[0]_$where->[1]&key=bytes");
-        like $json, qr/"max":$MOST,"used":16106127361,"remaining":999983893872639,/, "@$where";
+        like $json, qr/"max":$MOST,"unit":"requests","used":16106127361,"remaining":999983893872639,/, "@$where";
     }
 };
 
