@@ -349,10 +349,9 @@ my $CLOSED = <<'END';
     sliding_limit_deny_cache 1h;
     sliding_limit_on_error deny;
     location / { sliding_limit zone=closed max=1 window=600s key=$arg_k fallback=none; empty_gif; }
-    location = /pid { add_header X-Store $pid; empty_gif; }
 END
 
-subtest 'what Redis refuses because of it is forgotten when it is taken back' => sub {
+subtest 'what Redis refuses because of it before it is taken back is not remembered' => sub {
     my $stopped = start_redis();
     my $nginx = nginx($CLOSED, workers => 1,
         http => 'sliding_limit_redis redis://127.0.0.1:' . $stopped->port . ' timeout=4s connect_timeout=20s;');
@@ -373,6 +372,36 @@ subtest 'what Redis refuses because of it is forgotten when it is taken back' =>
     is decided_by($nginx, 2, '/?k=a'), 'redis deny_cache', 'from then on refusals are remembered';
     is $nginx->bad_lines, '';
 };
+
+# ---- an outage that begins with requests of which nobody knows whether they are counted
+
+# [on_error, the answer to somebody who has not been refused]
+for (['pass', '-none'], ['deny', 'none'], ['local', '-memory']) {
+    my ($on_error, $stranger) = @$_;
+
+    subtest "Redis hangs, on_error $on_error: remembered refusals hold" => sub {
+        my $hung = start_redis();
+        my $nginx = nginx(<<"END", http => 'sliding_limit_redis redis://127.0.0.1:' . $hung->port . ' timeout=2s connect_timeout=20s;');
+            sliding_limit_deny_cache 10ms;
+            sliding_limit_on_error $on_error;
+            location / { sliding_limit zone=hung max=1 window=600s key=\$arg_k fallback=none; empty_gif; }
+END
+
+        wait_until { decided_by($nginx, 1, '/?k=up') =~ /redis/ } 20, 'the store';
+        for my $key (qw(a b)) {
+            is decided_by($nginx, 1, "/?k=$key"), '-redis', "$key passes";
+            like decided_by($nginx, 1, "/?k=$key"), qr/^redis$/, 'and is refused';
+        }
+
+        sleep 0.1;
+        $hung->pause;
+        is decided_by($nginx, 1, '/?k=a'), 'deny_cache', 'one of them has waited in vain, and stays refused';
+        is decided_by($nginx, 1, '/?k=c'), $stranger, 'somebody else';
+        is decided_by($nginx, 2, '/?k=c'), join(' ', ($stranger =~ s/^-memory/memory/r) x 2), 'again';
+        is decided_by($nginx, 3, "/?k=$_"), 'deny_cache deny_cache deny_cache', "$_ stays refused" for qw(a b);
+        is $nginx->bad_lines, '';
+    };
+}
 
 subtest 'load on denied clients: about one script call for each, second and server' => sub {
     my $keys = 100;

@@ -331,13 +331,14 @@ void Check::conclude(Outcome outcome) noexcept
 /*
  * What was counted of a refused request in this location is not to count. If a
  * store counts the request late, it may refuse others because of it until the
- * request is taken back: such refusals are not to be remembered.
+ * request is taken back: such refusals are not to be remembered. Those that are
+ * remembered already are kept: this may be an outage, through which they hold.
  */
 void Check::roll_back() noexcept
 {
     for (size_t i = first_here_; i < limits_.size(); i++) {
         if (limits_[i].is_uncertain) {
-            main_conf(r_)->deny_cache->forget_all(
+            main_conf(r_)->deny_cache->ignore_what_is_asked(
                 limits_[i].limit->zone->refusal_mark);
         }
     }

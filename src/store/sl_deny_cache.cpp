@@ -36,7 +36,8 @@ void DenyCache::remember(const LimitQuery &limit, const LimitState &state,
                          int64_t asked_us) noexcept
 {
     if (limit.refusal_mark == kNoMark
-        || asked_us <= memory_.refusal_marks().void_until(limit.refusal_mark))
+        || asked_us
+               <= memory_.refusal_marks().ignored_until(limit.refusal_mark))
     {
         return;
     }
@@ -66,6 +67,13 @@ void DenyCache::forget_all(RefusalMark mark) noexcept
 {
     if (mark != kNoMark) {
         memory_.refusal_marks().forget_until(mark, monotonic_us());
+    }
+}
+
+void DenyCache::ignore_what_is_asked(RefusalMark mark) noexcept
+{
+    if (mark != kNoMark) {
+        memory_.refusal_marks().ignore_until(mark, monotonic_us());
     }
 }
 

@@ -45,10 +45,14 @@ class DenyCache {
     /* The store has admitted such a request, against expectation. */
     void forget(const LimitQuery &limit) noexcept;
 
-    /* An operator has changed something in the zone with this refusal_mark, or
-     * a request is taken back there: whatever its store has been asked so far,
-     * refusals do not hold any more, nor those that it has yet to answer. */
+    /* An operator has changed something in the zone with this refusal_mark:
+     * whatever its store has been asked so far, refusals do not hold any more,
+     * nor those that it has yet to answer. */
     void forget_all(RefusalMark mark) noexcept;
+
+    /* A request is taken back there: refusals that the store has yet to answer
+     * may be due to it, and are not to be remembered. */
+    void ignore_what_is_asked(RefusalMark mark) noexcept;
 
   private:
     SharedMemory &memory_;

@@ -43,11 +43,17 @@ void RefusalMarks::forget_until(RefusalMark mark, int64_t us) noexcept
 {
     size_t place = place_of(mark);
 
+    ignore_until(mark, us);
     move_on(&void_until_us_[place], us);
 
     /* should a refusal be remembered at this very moment, whoever comes next
      * asks once more than need be */
     until_us_[place].store(0);
+}
+
+void RefusalMarks::ignore_until(RefusalMark mark, int64_t us) noexcept
+{
+    move_on(&ignored_until_us_[place_of(mark)], us);
 }
 
 }  // namespace sl

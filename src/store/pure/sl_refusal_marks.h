@@ -11,9 +11,10 @@
  * There are fewer places here than marks. Marks that share a place cost each
  * other a needless look, or a refusal that is forgotten, and nothing else.
  *
- * When an operator has changed something in a zone, or a request is taken
- * back there, all that its store was asked before is void, also what it has not
- * answered yet.
+ * When an operator has changed something in a zone, all that its store was
+ * asked before is void, also what it has not answered yet. When a request is
+ * taken back there, only what has not been answered yet is: what its store has
+ * refused before holds without the request, too.
  */
 
 #pragma once
@@ -68,9 +69,21 @@ class RefusalMarks {
         return void_until_us_[place_of(mark)].load(std::memory_order_acquire);
     }
 
+    /* What was asked up to this moment, by the same clock, and has not been
+     * answered yet is void. */
+    void ignore_until(RefusalMark mark, int64_t us) noexcept;
+
+    /* A refusal asked for up to then is not to be remembered any more. */
+    int64_t ignored_until(RefusalMark mark) const noexcept
+    {
+        return ignored_until_us_[place_of(mark)].load(
+            std::memory_order_acquire);
+    }
+
   private:
     std::atomic<int64_t> until_us_[kCount];
     std::atomic<int64_t> void_until_us_[kCount];
+    std::atomic<int64_t> ignored_until_us_[kCount];
 };
 
 }  // namespace sl

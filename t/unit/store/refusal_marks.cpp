@@ -109,6 +109,29 @@ void what_is_void_need_not_be_looked_for(void **)
     assert_false(marks.may_have_refused(7, 200));
 }
 
+void what_is_ignored_is_not_void(void **)
+{
+    RefusalMarks marks{};
+
+    marks.refused_until(7, 1000);
+    marks.ignore_until(7, 100);
+    marks.ignore_until(7, 50);
+    assert_int_equal(marks.ignored_until(7), 100);
+    assert_int_equal(marks.void_until(7), 0);
+    assert_true(marks.may_have_refused(7, 101));
+    assert_int_equal(marks.ignored_until(8), 0);
+}
+
+void what_is_void_is_ignored(void **)
+{
+    RefusalMarks marks{};
+
+    marks.forget_until(7, 100);
+    assert_int_equal(marks.ignored_until(7), 100);
+    marks.ignore_until(7, 200);
+    assert_int_equal(marks.void_until(7), 100);
+}
+
 void marks_that_share_a_place_share_what_is_known(void **)
 {
     RefusalMarks marks{};
@@ -168,6 +191,8 @@ int main()
         cmocka_unit_test(the_latest_change_counts),
         cmocka_unit_test(a_change_is_no_refusal),
         cmocka_unit_test(what_is_void_need_not_be_looked_for),
+        cmocka_unit_test(what_is_ignored_is_not_void),
+        cmocka_unit_test(what_is_void_is_ignored),
         cmocka_unit_test(marks_that_share_a_place_share_what_is_known),
         cmocka_unit_test(a_zone_of_a_store_always_has_the_same_mark),
         cmocka_unit_test(every_zone_of_every_store_has_a_mark_of_its_own),
