@@ -94,6 +94,8 @@ my $config = join '', map {
     location /length/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_response_length')} proxy_pass $upstream/; }
     location /retried/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_response_length')} proxy_pass http://retried/;
         proxy_next_upstream http_503; }
+    location /after/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_response_length')} proxy_pass $upstream/; post_action /afterwards/$_; }
+    location /afterwards/$_ { ${\ (limit($_, 'count_status=401') =~ s/zone=/zone=after_/r)} proxy_pass $upstream/nine; }
     location /trailer/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_trailer_x_tokens')} grpc_pass grpc://127.0.0.1:$h2_port; }
     location /short/$_/ { ${\ ($limit =~ s/zone=/zone=short_/r =~ s/600s/10s/r)} proxy_pass $upstream/; }
     location /if/$_/ { ${\ limit($_, "$plain if=\$arg_if")} proxy_pass $upstream/; }
@@ -213,6 +215,15 @@ for my $way (@ways) {
         comes_to(0, $way, 'head', 'HEAD');
         my $all = begin_request($nginx->port, "GET /sent/$way/?k=sent&reserve=1 HTTP/1.0\r\nHost: test\r\n\r\n");
         comes_to(length join('', <$all>), $way, 'sent', 'with the header');
+    };
+
+    subtest "$way: a post_action has no part in what the answer before it has cost" => sub {
+        for my $key ('after', 'after_again') {
+            is_deeply [$nginx->try("/after/$way/?k=$key&reserve=1")], [200];
+            comes_to(10, $way, $key, 'the length of the answer, not of what post_action was told');
+            sleep 0.2;
+            comes_to(0, "after_$way", 'none', 'what post_action has counted is taken back when that has ended');
+        }
     };
 
     subtest "$way: what is known only when the last byte has come" => sub {

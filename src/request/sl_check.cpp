@@ -414,6 +414,13 @@ void Check::end(ngx_uint_t status) noexcept
     }
 }
 
+void Check::end_answer() noexcept
+{
+    if (first_open_ == limits_.size()) {
+        end(status_of(r_));
+    }
+}
+
 bool Check::is_unsettled() const noexcept
 {
     auto limits = limits_.all();
@@ -456,7 +463,7 @@ void Check::end_if_sent() noexcept
     constexpr ngx_msec_t kLookAgainMs = 1000;
 
     if (r_->request_complete) {
-        end(status_of(r_));
+        end_answer();
     } else if (r_->header_only) {
         after_sending_->after(kLookAgainMs);
     }

@@ -77,6 +77,12 @@ class Check final : public AnswerReceiver {
     void end(ngx_uint_t status) noexcept;
 
     /*
+     * The whole answer has been sent. What post_action counts after it stays
+     * open: its own answer is still to come, and end() is called once more.
+     */
+    void end_answer() noexcept;
+
+    /*
      * A part of the answer is sent. If this turns out to be the last one, costs
      * are settled at the end of this turn of the event loop: nginx may keep the
      * request for much longer, as long as its client goes on sending.
