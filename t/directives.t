@@ -443,15 +443,17 @@ warned('such a key wherever it stands', { http => $redis . limit(key => '$arg_x'
 
 accepted("key=$_", with_limit(limit(key => $_)))
     for '$remote_addr$cookie_x', '$cookie_x$remote_addr', 'user:$cookie_x', '$cookie_x-',
-    '$arg_a:$arg_b', '$server_name$args', '$http_x/$uri', '$remote_user', '$uri', '$host$request_uri', '$request_method',
+    '$arg_a:$arg_b', '$server_name$args', '$http_x/$uri', '$remote_user', '$uri', '$host$uri', '$request_method',
     '$request_length', '$sliding_limit_id', '$sliding_limit_addr', 'cookie_x', 'arg_x';
 
 # ---- keys that are never empty, and another one with each request
 
-my $MADE_UP = 'a client that adds another argument to each request has another key each time and is not limited; '
-    . 'use $uri, or add a limit with key=$sliding_limit_addr';
+my $MADE_UP = 'a client that adds another argument, or another X-Forwarded-For, to each request has another key each time '
+    . 'and is not limited; use $uri or $sliding_limit_addr, or add a limit with key=$sliding_limit_addr';
 
-for ('$request_uri', '$request', '${request_uri}', '$Request_Uri', '$cookie_x$request_uri') {
+for ('$request_uri', '$request', '${request_uri}', '$Request_Uri', '$cookie_x$request_uri', '$remote_addr$request_uri',
+    '$host:$request_uri', '$proxy_add_x_forwarded_for')
+{
     my %config = with_limit(limit(key => $_));
 
     warned("key=$_", \%config, qq{zone "z" in $conf:@{[line_numbers('sliding_limit', %config)]} has key=$_: $MADE_UP});
@@ -663,6 +665,8 @@ accepted('sliding_limit_metrics beside return', location => 'sliding_limit_metri
         ['with a rule elsewhere', server => "$public location /a { $allow }", location => $admin],
         ['with an "if" elsewhere', server => "$public location /a { if (\$arg_a) { return 403; } }", location => $admin],
         ['with a limit_except without rules', server => $public, location => "$admin limit_except GET { }"],
+        ['with rules for all but changes', server => $public, location => "$admin limit_except PUT DELETE { $allow }"],
+        ['with rules for one of the two changes', server => $public, location => "$admin limit_except GET DELETE { $allow }"],
         ['with a rule for a location in it', server => $public, location => "$admin location /a { $allow }"],
         ['without any rule, also on a loopback address', server => "listen 127.0.0.1:@{[free_port()]}; $public", location => $admin])
     {

@@ -175,9 +175,10 @@ void warn_of_made_up_keys(ngx_conf_t *cf, const Elements<Limit> &limits)
         if (all && can_be_made_up(view(limit.key.value))) {
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                           "sliding_limit: zone \"%V\" in %V:%ui has key=%V: a "
-                          "client that adds another argument to each request "
-                          "has another key each time and is not limited; use "
-                          "$uri, or add a limit with "
+                          "client that adds another argument, or another "
+                          "X-Forwarded-For, to each request has another key "
+                          "each time and is not limited; use $uri or "
+                          "$sliding_limit_addr, or add a limit with "
                           "key=$sliding_limit_addr",
                           &limit.zone->name, &limit.place.file,
                           limit.place.line, &limit.key.value);

@@ -119,6 +119,17 @@ bool asks_for_certificates([[maybe_unused]] void **server)
 #endif
 }
 
+/* Whether a limit_except has rules for all that changes something:
+ * "limit_except PUT DELETE" has them for everything else. */
+bool has_rule_for_changes(const ngx_cycle_t *cycle,
+                          const ngx_http_core_loc_conf_t &location)
+{
+    constexpr uint32_t kChanges = NGX_HTTP_PUT | NGX_HTTP_DELETE;
+
+    return (location.limit_except & kChanges) == kChanges
+           && has_rule(cycle, location.limit_except_loc_conf);
+}
+
 /* Whether an "if" there may refuse requests. */
 bool has_if(void **location)
 {
@@ -133,10 +144,9 @@ bool is_open(ngx_conf_t *cf, const ngx_http_conf_ctx_t &ctx)
         ctx.loc_conf[ngx_http_core_module.ctx_index]);
     auto *server = static_cast<ngx_http_core_srv_conf_t *>(
         ctx.srv_conf[ngx_http_core_module.ctx_index]);
-    void **for_changes = location->limit_except_loc_conf;
 
     return !location->internal && !has_rule(cf->cycle, ctx.loc_conf)
-           && (for_changes == nullptr || !has_rule(cf->cycle, for_changes))
+           && !has_rule_for_changes(cf->cycle, *location)
            && !has_if(ctx.loc_conf) && !has_if(server->ctx->loc_conf)
            && !asks_for_certificates(ctx.srv_conf)
            && !listens_locally(cf, server);

@@ -42,8 +42,8 @@ bool can_be_left_out(std::string_view text) noexcept;
 
 /*
  * Whether a client can make up as many values as it likes, none of them empty,
- * and be answered as before: the value is made of nothing but what the client
- * sends, and $request_uri or $request, which have the arguments, is in it.
+ * and be answered as before: whatever else is in the value, something that it
+ * can add to, as $request_uri with its arguments, is there, too.
  */
 bool can_be_made_up(std::string_view text) noexcept;
 

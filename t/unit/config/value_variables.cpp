@@ -88,7 +88,8 @@ void what_a_client_can_leave_out(void **)
     for (const char *value :
          {"$cookie_x", "$arg_x", "$http_x", "$args", "$query_string",
           "$content_type", "$content_length", "$is_args", "$request_body",
-          "${HTTP_X}", "$arg_a$cookie_b", "$is_args${args}"})
+          "$ssl_server_name", "${HTTP_X}", "$arg_a$cookie_b",
+          "$is_args${args}"})
     {
         assert_true(can_be_left_out(value));
         assert_false(can_be_made_up(value));
@@ -97,8 +98,10 @@ void what_a_client_can_leave_out(void **)
 
 void what_a_client_can_make_up(void **)
 {
-    for (const char *value : {"$request_uri", "${request}", "$Request_URI",
-                              "$request_uri$cookie_x", "$http_x$request_uri"})
+    for (const char *value :
+         {"$request_uri", "${request}", "$Request_URI", "$request_uri$cookie_x",
+          "$http_x$request_uri", "$proxy_add_x_forwarded_for",
+          "$remote_addr$request_uri", "$host-$request_uri", "$request_uri:"})
     {
         assert_true(can_be_made_up(value));
         assert_false(can_be_left_out(value));
@@ -110,8 +113,8 @@ void what_is_not_the_clients_alone(void **)
     for (const char *value :
          {"", "text", "arg_x", "$remote_addr", "$remote_addr$cookie_x",
           "$cookie_x$remote_addr", "a$args", "$args-", "$arg_a:$arg_b",
-          "$remote_user", "$uri", "$host$request_uri", "$request_uri:",
-          "$request_method", "$request_id", "$argsx", "$cookie"})
+          "$remote_user", "$uri", "$host$uri", "request_uri", "$request_method",
+          "$request_id", "$argsx", "$cookie"})
     {
         assert_false(can_be_left_out(value));
         assert_false(can_be_made_up(value));
