@@ -138,6 +138,14 @@ sub kill_clients {
     cmp_ok($redis->cli('CLIENT', 'KILL', 'USER', 'limiter'), '>', 0, 'Redis closes the connections');
 }
 
+sub open_connections { return scalar(() = clients($_[0]) =~ /\d+/g) }
+
+sub kill_one {
+    my ($redis) = @_;
+    my ($id) = clients($redis) =~ /(\d+)/;
+    is($redis->cli('CLIENT', 'KILL', 'ID', $id), 1, 'Redis closes one connection');
+}
+
 sub is_logged_in_again {
     my ($redis, $before, $name) = @_;
     my $expected = $before + $WORKERS * $CONNECTIONS;
@@ -212,7 +220,7 @@ subtest 'connections are closed under load, after the old password has gone' => 
 
 # ---- a password that Redis does not like
 
-subtest 'a wrong password is tried once on open connections, which stay open' => sub {
+subtest 'a wrong password is tried on open connections, which stay open' => sub {
     my ($redis, $url) = one_redis();
     my $file = write_file(new_file(), "$OLD\n");
     my $nginx = nginx("$url password_file=$file");
@@ -233,6 +241,58 @@ subtest 'a wrong password is tried once on open connections, which stay open' =>
     is_logged_in_again($redis, $auths, 'the next one is tried, too');
     all_are_counted($nginx, 'requests are counted');
     is(lines($nginx, 'refuses'), 1, 'and nothing more is to be said');
+    shows_no_password($nginx);
+};
+
+subtest 'a password that Redis learns later is tried every ten seconds, also by a connection that is closed' => sub {
+    my ($redis, $url) = one_redis();
+    my $file = write_file(new_file(), "$OLD\n");
+    my $nginx = nginx("$url password_file=$file");
+    counts($nginx);
+
+    my $all = $WORKERS * $CONNECTIONS;
+    my $auths = $redis->calls('auth');
+    write_file($file, "$NEW\n");
+    is_logged_in_again($redis, $auths, 'every connection tries');
+
+    $auths = $redis->calls('auth');
+    kill_one($redis);
+    sleep 5;
+    cmp_ok($redis->calls('auth') - $auths, '<=', 1 + $all, 'in five seconds each tries once at most, and one when it was closed');
+    is(open_connections($redis), $all - 1, 'that one is not open');
+
+    $auths = $redis->calls('auth');
+    set_user($redis, ">$NEW");
+    wait_until { $redis->calls('auth') >= $auths + $all } 30, 'all of them to try again';
+    wait_until { open_connections($redis) == $all } 30, 'all connections';
+    sleep 11;
+    # the last one to be refused may have been a moment too early
+    cmp_ok($redis->calls('auth') - $auths, '<=', $all + 1, 'each of them logs in once');
+
+    is(lines($nginx, 'refuses'), 1, 'the log has one line');
+    is(lines($nginx, 'is down'), 0, 'Redis was never down');
+    shows_no_password($nginx);
+};
+
+subtest 'a wrong password while a connection is closed: it is back soon after the file has been mended' => sub {
+    my ($redis, $url) = one_redis();
+    my $file = write_file(new_file(), "$OLD\n");
+    my $nginx = nginx("$url password_file=$file");
+    counts($nginx);
+
+    my $all = $WORKERS * $CONNECTIONS;
+    my $auths = $redis->calls('auth');
+    write_file($file, "not$NEW\n");
+    is_logged_in_again($redis, $auths, 'every connection tries');
+    kill_one($redis);
+    wait_until { $redis->calls('auth') > $auths + $all } 30, 'a new connection to be refused';
+
+    my $start = time;
+    write_file($file, "$OLD\n");
+    wait_until { open_connections($redis) == $all } 30, 'all connections';
+    my $took = time - $start;
+    cmp_ok($took, '<', 8, sprintf 'it is open after %.1f s', $took);
+    is(lines($nginx, 'is down'), 0, 'Redis was never down');
     shows_no_password($nginx);
 };
 

@@ -211,6 +211,8 @@ void ConnectionSetup::new_login_refused(std::string_view error) noexcept
 {
     RedisPassword &password = *settings_.login.password;
 
+    connection_.new_login_refused();
+
     if (!password.note_refusal()) {
         return;
     }

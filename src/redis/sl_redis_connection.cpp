@@ -1,6 +1,7 @@
 #include "redis/sl_redis_connection.h"
 
 #include "redis/sl_redis_adapter.h"
+#include "redis/sl_redis_log.h"
 #include "redis/sl_redis_login.h"
 #include "redis/sl_script_call.h"
 
@@ -26,15 +27,16 @@ RedisConnection::RedisConnection(const RedisSettings &settings,
       shutdown_(Wakeup::calling<&RedisConnection::shut_down>(
           this, Wakeup::kCancelable)),
       turns_left_(0), is_locating_(false), host_(), name_(), port_(0),
-      password_changes_(0), began_(0), up_since_(0), has_been_up_(false),
-      setup_(settings, *this, user), sign_of_life_(settings, *this)
+      password_changes_(0), next_login_(0), began_(0), up_since_(0),
+      has_been_up_(false), setup_(settings, *this, user),
+      sign_of_life_(settings, *this)
 {}
 
 void RedisConnection::open() noexcept
 {
     state_ = State::kStarting;
 
-    connect();
+    connect_anew();
 }
 
 void RedisConnection::reopen() noexcept
@@ -87,11 +89,24 @@ bool RedisConnection::send_login(RedisCommand *command) noexcept
  * refuses or accepts the first one. */
 void RedisConnection::renew_login() noexcept
 {
-    if (has_old_login() && ac_ != nullptr && setup_.is_let_in()
-        && setup_.send_new_login())
-    {
-        password_changes_ = password_changes(settings_);
+    bool is_due = has_old_login()
+                  || (next_login_ != 0 && ngx_current_msec >= next_login_);
+
+    if (is_due && ac_ != nullptr && setup_.is_let_in()
+        && setup_.send_new_login()) {
+        note_login();
     }
+}
+
+void RedisConnection::note_login() noexcept
+{
+    password_changes_ = password_changes(settings_);
+    next_login_ = 0;
+}
+
+void RedisConnection::new_login_refused() noexcept
+{
+    next_login_ = ngx_current_msec + kNeedsPersonDelayMs;
 }
 
 bool RedisConnection::has_old_login() const noexcept
@@ -150,7 +165,7 @@ void RedisConnection::open_another() noexcept
 {
     state_ = State::kStarting;
     drop_context();
-    connect();
+    connect_anew();
 }
 
 void RedisConnection::fail(Trouble trouble, std::string_view reason) noexcept
@@ -176,12 +191,20 @@ void RedisConnection::replace(std::string_view reason) noexcept
     open_another();
 }
 
+/* A server may have closed the connection because it has a new password, before
+ * the worker has looked at the file. That is not for reopen(), which may be
+ * called often: the worker looks by itself, too. */
+void RedisConnection::connect_anew() noexcept
+{
+    refresh_passwords(settings_);
+    connect();
+}
+
 void RedisConnection::connect() noexcept
 {
     stop_timers();
-    refresh_passwords(settings_);
+    note_login();
 
-    password_changes_ = password_changes(settings_);
     began_ = ngx_current_msec;
     is_locating_ = true;
 
@@ -260,7 +283,7 @@ void RedisConnection::lost(redisAsyncContext *ac) noexcept
 
         state_ = State::kStarting;
         user_.reconnecting();
-        connect();
+        connect_anew();
         return;
     }
 

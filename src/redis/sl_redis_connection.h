@@ -99,8 +99,13 @@ class RedisConnection final : private LocatorUser {
     bool send(RedisCommand *command,
               std::initializer_list<std::string_view> words) noexcept;
 
-    /* Logs in once more if a password has changed since the last time. */
+    /* Logs in once more if a password has changed since the last time; or if
+     * the server refused it then, which it may not do for ever. To be called
+     * again and again. */
     void renew_login() noexcept;
+
+    /* The server refuses a new password, and keeps the old login. */
+    void new_login_refused() noexcept;
 
     /* A password has changed since it tried to log in. */
     bool has_old_login() const noexcept;
@@ -137,6 +142,8 @@ class RedisConnection final : private LocatorUser {
     enum class State { kClosed, kStarting, kUp, kDown };
 
     void connect() noexcept;
+    void connect_anew() noexcept;
+    void note_login() noexcept;
     void located(const RedisEndpoint &where) noexcept override;
     void not_located(Trouble trouble,
                      std::string_view reason) noexcept override;
@@ -178,6 +185,9 @@ class RedisConnection final : private LocatorUser {
 
     /* How often passwords had changed when it logged in. */
     unsigned password_changes_;
+
+    /* When to log in again after a refusal; 0: there was none. */
+    ngx_msec_t next_login_;
 
     ngx_msec_t began_;
     ngx_msec_t up_since_;

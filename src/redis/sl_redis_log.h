@@ -61,4 +61,8 @@ class RedisLog {
  */
 bool needs_a_person(Trouble trouble) noexcept;
 
+/* How long such a server is left alone: Redis logs every attempt with a wrong
+ * password. */
+constexpr ngx_msec_t kNeedsPersonDelayMs = 10000;
+
 }  // namespace sl

@@ -7,9 +7,6 @@ namespace {
 /* How often a worker looks whether the breaker has closed. */
 constexpr ngx_msec_t kLookEveryMs = 100;
 
-/* Redis logs every attempt with a wrong password. */
-constexpr int64_t kNeedsPersonDelayMs = 10000;
-
 int64_t now_ms()
 {
     return static_cast<int64_t>(ngx_current_msec);
@@ -27,7 +24,8 @@ RedisRecovery::RedisRecovery(const RedisSettings &settings,
                              RedisLog &log, RedisConnection &connection,
                              RecoveryUser &user) noexcept
     : settings_(settings), breaker_(breaker), metrics_(metrics), log_(log),
-      connection_(connection), user_(user), is_connected_(false), ticket_(0)
+      connection_(connection), user_(user), is_connected_(false), ticket_(0),
+      not_before_(0)
 {}
 
 void RedisRecovery::stop() noexcept
@@ -57,20 +55,18 @@ void RedisRecovery::look_soon() noexcept
 void RedisRecovery::recover() noexcept
 {
     bool may_have_stalled = user_.look_after_calls();
+    bool may_try = connection_.is_up() || now_ms() >= not_before_;
 
     if (breaker_.is_open()) {
-        if (ticket_ == 0) {
+        if (ticket_ == 0 && may_try) {
             ticket_ = breaker_.take_probe(now_ms(), probe_span());
-
-            if (ticket_ != 0) {
-                connection_.is_up() ? probe() : connection_.reopen();
-            }
+            use_ticket();
         }
 
         look_soon();
 
     } else if (!connection_.accepts()) {
-        connection_.reopen();
+        may_try ? connection_.reopen() : look_soon();
     }
 
     /* nobody else may come to notice it */
@@ -81,14 +77,22 @@ void RedisRecovery::recover() noexcept
 
 void RedisRecovery::try_new_login() noexcept
 {
-    if (!breaker_.is_open() || ticket_ != 0 || !connection_.has_old_login()) {
+    if (!connection_.has_old_login()) {
         return;
     }
 
-    ticket_ = breaker_.take_probe_early(now_ms(), probe_span());
+    not_before_ = 0;
 
+    if (ticket_ == 0) {
+        ticket_ = breaker_.take_probe_early(now_ms(), probe_span());
+        use_ticket();
+    }
+}
+
+void RedisRecovery::use_ticket() noexcept
+{
     if (ticket_ != 0) {
-        connection_.reopen();
+        connection_.is_up() ? probe() : connection_.reopen();
     }
 }
 
@@ -155,6 +159,8 @@ void RedisRecovery::disconnected(Trouble trouble, std::string_view reason,
                                  ngx_msec_t began) noexcept
 {
     int64_t least_delay = needs_a_person(trouble) ? kNeedsPersonDelayMs : 0;
+
+    not_before_ = now_ms() + least_delay;
 
     if (began != 0) {
         add(metrics_.connect_failures);

@@ -5,7 +5,8 @@
  * While the breaker is open one connection of one worker looks for the server's
  * return, by a probe; the others wait for the breaker to close and connect
  * then. A connection that cannot be had although others are up is tried again
- * by itself, and the breaker stays closed.
+ * by itself, and the breaker stays closed. A server that refuses us is left
+ * alone for a while either way, unless a password changes.
  */
 
 #pragma once
@@ -57,7 +58,7 @@ class RedisRecovery final : private AnswerReceiver {
     /* Looks soon whether there is something to be done. */
     void look_soon() noexcept;
 
-    /* Looks at once if the server may have refused us for an old password. */
+    /* Tries soon if the server may have refused us for an old password. */
     void try_new_login() noexcept;
 
     /* A check was not asked. */
@@ -76,6 +77,7 @@ class RedisRecovery final : private AnswerReceiver {
   private:
     void recover() noexcept;
     int64_t probe_span() const noexcept;
+    void use_ticket() noexcept;
     void probe() noexcept;
     void receive(const Answer &of_probe) noexcept override;
     void probe_failed(int64_t least_delay) noexcept;
@@ -98,6 +100,9 @@ class RedisRecovery final : private AnswerReceiver {
 
     /* While this connection is the one that probes; 0: it is not. */
     Breaker::Ticket ticket_;
+
+    /* When to connect again at the earliest. */
+    int64_t not_before_;
 
     /* Why this connection is down, if others may be up; empty: all are. */
     OneLine reason_;
