@@ -71,21 +71,12 @@ ngx_int_t check_limits(ngx_http_request_t *r, Phase phase)
     return check->is_refused() ? refuse(r, *check) : NGX_DECLINED;
 }
 
-/* An upstream that post_action asks takes the place of the one that has
- * answered, and what that said is not known any more. */
-void settle_before_post_action(ngx_http_request_t *r)
-{
-    Check *check = Check::find(r);
-
-    if (check != nullptr) {
-        check->end_answer();
-    }
-}
-
 ngx_int_t access_handler(ngx_http_request_t *r) noexcept
 {
-    if (r->post_action) {
-        settle_before_post_action(r);
+    Check *check = r->post_action ? Check::find(r) : nullptr;
+
+    if (check != nullptr) {
+        check->enter_post_action();
     }
 
     return check_limits(r, kAccess);
@@ -176,6 +167,10 @@ ngx_int_t log_handler(ngx_http_request_t *r) noexcept
     Check *check = check_of_answer(r);
 
     if (check != nullptr) {
+        if (r->post_action) {
+            check->enter_post_action();
+        }
+
         check->end(status_of(r));
     }
 

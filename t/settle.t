@@ -96,6 +96,10 @@ my $config = join '', map {
         proxy_next_upstream http_503; }
     location /after/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_response_length')} proxy_pass $upstream/; post_action /afterwards/$_; }
     location /afterwards/$_ { ${\ (limit($_, 'count_status=401') =~ s/zone=/zone=after_/r)} proxy_pass $upstream/nine; }
+    location /left/$_/ { ${\ limit($_, $plain)} ${\ (limit($_, 'count_status=200,204') =~ s/zone=/zone=left_/r)}
+        ${\ (limit($_, 'count_status=499') =~ s/zone=/zone=left_499_/r)} proxy_pass $held/;
+        location /left/$_/asked { proxy_pass $held/; post_action /account/asked; }
+        location /left/$_/returned { proxy_pass $held/; post_action /account/returned; } }
     location /trailer/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_trailer_x_tokens')} grpc_pass grpc://127.0.0.1:$h2_port; }
     location /short/$_/ { ${\ ($limit =~ s/zone=/zone=short_/r =~ s/600s/10s/r)} proxy_pass $upstream/; }
     location /if/$_/ { ${\ limit($_, "$plain if=\$arg_if")} proxy_pass $upstream/; }
@@ -130,6 +134,8 @@ $nginx = start_nginx(<<"END", slots => 4096, http => <<"HTTP");
         sliding_limit zone=hung_up_tokens max=100 window=600s key=\$arg_k fallback=none cost=20 settle=\$upstream_http_x_tokens;
         proxy_pass $upstream/;
     }
+    location /account/asked { proxy_pass $upstream/nine; }
+    location /account/returned { return 204; }
     location /busy/ {
         sliding_limit zone=busy max=100 window=600s key=\$arg_k fallback=none settle=\$upstream_response_length;
         proxy_pass $held/;
@@ -224,6 +230,20 @@ for my $way (@ways) {
             sleep 0.2;
             comes_to(0, "after_$way", 'none', 'what post_action has counted is taken back when that has ended');
         }
+    };
+
+    subtest "$way: nor in what a request has cost whose client leaves before the answer" => sub {
+        for my $how ('asked', 'returned') {
+            my $c = begin_request($nginx->port, "GET /left/$way/$how?k=$how&reserve=50 HTTP/1.1\r\nHost: test\r\n\r\n");
+            my $request = arrived();
+            close $c;
+            is sysread($request, my $text, 1), 0, 'the request has ended';
+            comes_to(0, "left_$way", $how, 'it does not count where the answer of post_action would');
+            is used("left_499_$way", $how), 1, 'it counts where that of a client that leaves does';
+            sleep 0.2;
+            is used($way, $how), 50, 'what was reserved stands';
+        }
+        still_fine();
     };
 
     subtest "$way: what is known only when the last byte has come" => sub {

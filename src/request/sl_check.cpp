@@ -71,7 +71,8 @@ Check *Check::find_or_create(ngx_http_request_t *r) noexcept
 Check::Check(ngx_http_request_t *r) noexcept
     : r_(r), outcome_(Outcome::kNone), first_here_(0), first_open_(0),
       first_refused_(0), first_unsettled_(0), pending_(nullptr), question_(),
-      is_answered_(false), spent_us_(0), after_sending_(nullptr)
+      is_answered_(false), answered_with_(0), is_after_answer_(r->post_action),
+      spent_us_(0), after_sending_(nullptr)
 {}
 
 /* The request ends: its memory goes, the question may still be under way. */
@@ -79,20 +80,19 @@ void Check::detach(void *data) noexcept
 {
     auto *check = static_cast<Check *>(data);
 
-    check->abandon_question();
+    check->abandon_question(status_of(check->r_));
 
     if (check->after_sending_ != nullptr) {
         check->after_sending_->cancel();
     }
 }
 
-void Check::abandon_question() noexcept
+void Check::abandon_question(ngx_uint_t status) noexcept
 {
     if (pending_ == nullptr) {
         return;
     }
 
-    ngx_uint_t status = status_of(r_);
     bool keep = std::any_of(question_.begin(), question_.end(),
                             [status](const AppliedLimit *asked) {
                                 return counts_with(*asked, status);
@@ -125,7 +125,7 @@ void Check::add_limits(Phase phase) noexcept
     size_t before = limits_.size();
 
     /* the request may have been sent away from where it asked */
-    abandon_question();
+    abandon_question(status_of(r_));
 
     Outcome outcome = evaluate_limits(phase);
 
@@ -377,6 +377,7 @@ bool Check::answer_with(ngx_uint_t status) noexcept
 {
     bool is_other = foresee(status);
 
+    answered_with_ = status;
     take_back_counted(
         &limits_, first_open_,
         [](const AppliedLimit &applied) {
@@ -414,11 +415,22 @@ void Check::end(ngx_uint_t status) noexcept
     }
 }
 
-void Check::end_answer() noexcept
+/* A request that is aborted is given its status only when it ends. */
+void Check::enter_post_action() noexcept
 {
-    if (first_open_ == limits_.size()) {
-        end(status_of(r_));
+    if (std::exchange(is_after_answer_, true)) {
+        return;
     }
+
+    ngx_uint_t status = answered_with_;
+
+    if (status == 0) {
+        status = r_->connection->timedout ? NGX_HTTP_REQUEST_TIME_OUT
+                                          : NGX_HTTP_CLIENT_CLOSED_REQUEST;
+    }
+
+    abandon_question(status);
+    end(status);
 }
 
 bool Check::is_unsettled() const noexcept
@@ -462,8 +474,12 @@ void Check::end_if_sent() noexcept
 {
     constexpr ngx_msec_t kLookAgainMs = 1000;
 
+    if (r_->post_action) {
+        return;
+    }
+
     if (r_->request_complete) {
-        end_answer();
+        end(status_of(r_));
     } else if (r_->header_only) {
         after_sending_->after(kLookAgainMs);
     }

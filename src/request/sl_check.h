@@ -77,10 +77,12 @@ class Check final : public AnswerReceiver {
     void end(ngx_uint_t status) noexcept;
 
     /*
-     * The whole answer has been sent. What post_action counts after it stays
-     * open: its own answer is still to come, and end() is called once more.
+     * The request's post_action has begun, so the request itself has ended: an
+     * upstream that post_action asks takes the place of the one that has
+     * answered, and what that said is not known any more. What post_action
+     * counts stays open: its own answer is still to come.
      */
-    void end_answer() noexcept;
+    void enter_post_action() noexcept;
 
     /*
      * A part of the answer is sent. If this turns out to be the last one, costs
@@ -120,7 +122,7 @@ class Check final : public AnswerReceiver {
     void conclude(Outcome outcome) noexcept;
     void roll_back() noexcept;
     bool find_true_cost(AppliedLimit *applied) noexcept;
-    void abandon_question() noexcept;
+    void abandon_question(ngx_uint_t status) noexcept;
     bool is_unsettled() const noexcept;
     void end_if_sent() noexcept;
 
@@ -146,6 +148,13 @@ class Check final : public AnswerReceiver {
     Question question_;
 
     bool is_answered_;
+
+    /* The status of the answer; 0: there is none yet. */
+    ngx_uint_t answered_with_;
+
+    /* The request is in its post_action. */
+    bool is_after_answer_;
+
     int64_t spent_us_;
 
     /* Looks whether the answer has been sent; nullptr: no costs are settled. */
