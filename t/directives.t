@@ -671,6 +671,10 @@ accepted('sliding_limit_metrics beside return', location => 'sliding_limit_metri
         ['without any rule, also on a loopback address', server => "listen 127.0.0.1:@{[free_port()]}; $public", location => $admin])
     {
         my ($name, %config) = @$_;
+        ['with a password that is turned off', server => "$public $password", location => "$admin auth_basic off;"],
+        ['with a realm without a file', server => $public, location => "$admin auth_basic ops;"],
+        ['with changes that need no password', server => $public,
+            location => "$admin limit_except GET HEAD { auth_basic off; auth_basic_user_file passwords; }"],
         my ($line) = line_numbers('sliding_limit_metrics', %config);
 
         warned("sliding_limit_metrics admin $name", \%config,
@@ -688,6 +692,8 @@ accepted('sliding_limit_metrics beside return', location => 'sliding_limit_metri
         ['with auth_request', location => "$admin auth_request /auth;"],
         ['with rules for changes alone', location => "$admin limit_except GET HEAD { $allow }"],
         ['with a password for changes alone', location => "$admin limit_except GET HEAD { $password }"],
+        ['with a password for some', http => 'map $uri $realm { default off; }',
+            location => "$admin auth_basic \$realm; auth_basic_user_file passwords;"],
         ['that is internal', location => "$admin internal;"],
         ['with an "if"', location => "$admin if (\$arg_a) { return 403; }"],
         ['with an "if" of the server', server => 'if ($arg_a) { return 403; }', location => $admin])

@@ -10,26 +10,49 @@ namespace {
 /*
  * A module of nginx's own that has a handler in the access phase. What its
  * settings look like is its own affair, but in all versions of nginx they begin
- * with this many words, pointers or sizes, that are zero unless there is a rule
- * in the location or above it.
+ * with words, pointers or sizes, that tell whether there is a rule in the
+ * location or above it.
  */
 struct AccessModule {
     std::string_view name;
-    size_t words;
+    bool (*has_rule)(const uintptr_t *words);
 };
 
-constexpr AccessModule kAccessModules[] = {
-    /* an array each for IPv4, IPv6 and Unix sockets */
-    {"ngx_http_access_module", 1
+/* The first words are an array each for IPv4, IPv6 and Unix sockets. */
+bool has_addresses(const uintptr_t *words)
+{
+    constexpr size_t kArrays = 1
 #if (NGX_HAVE_INET6)
-                                   + 1
+                               + 1
 #endif
 #if (NGX_HAVE_UNIX_DOMAIN)
-                                   + 1
+                               + 1
 #endif
-    },
-    {"ngx_http_auth_basic_module", 1},   /* the realm */
-    {"ngx_http_auth_request_module", 1}, /* the size of the URI */
+        ;
+
+    return std::any_of(words, words + kArrays,
+                       [](uintptr_t word) { return word != 0; });
+}
+
+/* The first word points to the realm, which is "off" where none is asked for,
+ * the second one belongs to the file. A realm of variables may be anything. */
+bool has_password(const uintptr_t *words)
+{
+    auto *realm = reinterpret_cast<const ngx_http_complex_value_t *>(words[0]);
+
+    return realm != nullptr && view(realm->value) != "off" && words[1] != 0;
+}
+
+/* The first word is the size of a URI. */
+bool has_uri(const uintptr_t *words)
+{
+    return words[0] != 0;
+}
+
+constexpr AccessModule kAccessModules[] = {
+    {"ngx_http_access_module", has_addresses},
+    {"ngx_http_auth_basic_module", has_password},
+    {"ngx_http_auth_request_module", has_uri},
 };
 
 /* nullptr: nginx was built without it. */
@@ -46,20 +69,15 @@ const ngx_module_t *find_module(const ngx_cycle_t *cycle, std::string_view name)
 
 bool has_rule(const ngx_cycle_t *cycle, void **location)
 {
-    return std::any_of(
-        std::begin(kAccessModules), std::end(kAccessModules),
-        [&](const AccessModule &known) {
-            const ngx_module_t *module = find_module(cycle, known.name);
+    return std::any_of(std::begin(kAccessModules), std::end(kAccessModules),
+                       [&](const AccessModule &known) {
+                           const ngx_module_t *module =
+                               find_module(cycle, known.name);
 
-            if (module == nullptr) {
-                return false;
-            }
-
-            auto *words = static_cast<uintptr_t *>(location[module->ctx_index]);
-
-            return std::any_of(words, words + known.words,
-                               [](uintptr_t word) { return word != 0; });
-        });
+                           return module != nullptr
+                                  && known.has_rule(static_cast<uintptr_t *>(
+                                      location[module->ctx_index]));
+                       });
 }
 
 bool is_local(const sockaddr *address)
