@@ -510,8 +510,8 @@ refused("sliding_limit_usage $_", { location => "sliding_limit_usage $_;" },
     my $settled = limit(settle => '$sliding_limit_usage');
     my $on = 'sliding_limit_usage usage.total_tokens;';
     my $off = 'sliding_limit_usage off;';
-    my $unread = 'which stays empty: no location with this limit has a sliding_limit_usage; '
-        . 'add where the number stands in responses, for example sliding_limit_usage usage.total_tokens;';
+    my $unread = 'but no location with this limit has a sliding_limit_usage: the value is empty, unless an internal '
+        . 'redirect leads to a location that has one; add where the number stands in responses, for example sliding_limit_usage usage.total_tokens;';
 
     # [name, configuration]; the limit is the only one
     for (['nowhere', location => $settled],

@@ -279,7 +279,7 @@ subtest 'nginx -t' => sub {
     like $says->(sprintf $limit, '$nothing_such'), qr/unknown "nothing_such" variable/;
     like $says->(sprintf $limit, '$bytes_sent count=denied'), qr/zone "z" has settle=\$bytes_sent and count=denied; refused requests are never settled, so leave out one of the two/;
     like $says->(sprintf $limit, '$http_x_cost'), qr/a client chooses its own settle with what it sends as "\$http_x_cost"/;
-    like $says->(sprintf $limit, '$sliding_limit_usage'), qr/zone "z" in \S+nginx.conf:1 has settle=\$sliding_limit_usage, which stays empty/;
+    like $says->(sprintf $limit, '$sliding_limit_usage'), qr/zone "z" in \S+nginx.conf:1 has settle=\$sliding_limit_usage, but no location with this limit has a sliding_limit_usage/;
     my $fine = $says->('sliding_limit_usage usage.total_tokens;' . sprintf $limit, '$sliding_limit_usage');
     unlike $fine, qr/sliding_limit/, 'nothing to complain about';
     like $fine, qr/successful/;

@@ -152,10 +152,11 @@ void warn_of_unread_usage(ngx_conf_t *cf, const Limit &limit)
     {
         ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                       "sliding_limit: zone \"%V\" in %V:%ui has settle=%V, "
-                      "which stays empty: no location with this limit has a "
-                      "sliding_limit_usage; add where the number stands in "
-                      "responses, for example sliding_limit_usage "
-                      "usage.total_tokens;",
+                      "but no location with this limit has a "
+                      "sliding_limit_usage: the value is empty, unless an "
+                      "internal redirect leads to a location that has one; add "
+                      "where the number stands in responses, for example "
+                      "sliding_limit_usage usage.total_tokens;",
                       &limit.zone->name, &limit.place.file, limit.place.line,
                       &limit.settle->value);
     }
