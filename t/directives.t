@@ -424,7 +424,7 @@ accepted('sliding_limit_redis without any limit', http => $redis);
 # ---- sliding_limit: what nginx -t warns of
 
 for ('$cookie_x', '$arg_x', '$http_x', '${arg_x}', '$arg_a$cookie_b', '${cookie_x}$http_y', '$Cookie_x',
-    '${HTTP_X}', '$args', '$query_string', '$is_args$args', '$content_type', '$content_length', '$request_body')
+    '${HTTP_X}', '$args', '$query_string', '$is_args$args', '$content_type', '$content_length', '$request_body', '$uid_got')
 {
     my @needed = ('zone "z"', qq{"$_"}, 'fallback');
 
@@ -442,24 +442,27 @@ warned('such a key wherever it stands', { http => $redis . limit(key => '$arg_x'
     'zone "z"', '"$arg_x"', 'fallback=$remote_addr');
 
 accepted("key=$_", with_limit(limit(key => $_)))
-    for '$remote_addr$cookie_x', '$cookie_x$remote_addr', 'user:$cookie_x', '$cookie_x-',
-    '$arg_a:$arg_b', '$server_name$args', '$http_x/$uri', '$remote_user', '$uri', '$host$uri', '$request_method',
-    '$request_length', '$sliding_limit_id', '$sliding_limit_addr', 'cookie_x', 'arg_x';
+    for '$remote_user', '$uri', '$uri$is_args', '$host$uri', '$request_method', '$request_length', '$sliding_limit_id',
+    '$sliding_limit_addr', 'cookie_x', 'arg_x';
 
 # ---- keys that are never empty, and another one with each request
 
-my $MADE_UP = 'a client that adds another argument, or another X-Forwarded-For, to each request has another key each time '
-    . 'and is not limited; use $uri or $sliding_limit_addr, or add a limit with key=$sliding_limit_addr';
-
-for ('$request_uri', '$request', '${request_uri}', '$Request_Uri', '$cookie_x$request_uri', '$remote_addr$request_uri',
-    '$host:$request_uri', '$proxy_add_x_forwarded_for')
+for ('$request_uri', '$request', '${request_uri}', '$Request_Uri', '$remote_addr$request_uri', '$host:$request_uri',
+    '$proxy_add_x_forwarded_for', '$cookie_x$remote_addr', '$remote_addr$cookie_x', 'user:$cookie_x', '$cookie_x-',
+    '$arg_a:$arg_b', 'a$args', '$server_name$args', '$http_x/$uri', '$remote_addr$http_user_agent',
+    '$sliding_limit_addr${arg_x}', '$remote_addr$uid_got')
 {
     my %config = with_limit(limit(key => $_));
+    my ($name) = /\$\{?((?:request|proxy|cookie|arg|http|uid)\w*)/i;
+    my $made_up = qq{a client that sends another "\$$name" with each request has another key each time and is not limited; }
+        . 'use $uri or $sliding_limit_addr instead, or add a limit with key=$sliding_limit_addr';
 
-    warned("key=$_", \%config, qq{zone "z" in $conf:@{[line_numbers('sliding_limit', %config)]} has key=$_: $MADE_UP});
-    warned("key=$_ with a fallback, which is never used", { with_limit(limit(key => $_, fallback => '$remote_addr')) }, $MADE_UP);
+    warned("key=$_", \%config, qq{zone "z" in $conf:@{[line_numbers('sliding_limit', %config)]} has key=$_: $made_up});
+    warned("key=$_ with a fallback, which is never used", { with_limit(limit(key => $_, fallback => '$remote_addr')) }, $made_up);
     warned("key=$_ beside one that the client makes up, too",
-        { with_limit(limit(key => $_), limit(zone => 'y', key => '$cookie_x', fallback => '$remote_addr')) }, $MADE_UP);
+        { with_limit(limit(key => $_), limit(zone => 'y', key => '$cookie_x', fallback => '$remote_addr')) }, $made_up);
+    warned("key=$_ beside one that the client makes up in part",
+        { with_limit(limit(key => $_), limit(zone => 'y', key => '$remote_addr$arg_y')) }, $made_up);
     accepted("key=$_ beside a limit by address",
         with_limit(limit(key => $_), limit(zone => 'y', key => '$sliding_limit_addr')));
 }
@@ -668,13 +671,13 @@ accepted('sliding_limit_metrics beside return', location => 'sliding_limit_metri
         ['with rules for all but changes', server => $public, location => "$admin limit_except PUT DELETE { $allow }"],
         ['with rules for one of the two changes', server => $public, location => "$admin limit_except GET DELETE { $allow }"],
         ['with a rule for a location in it', server => $public, location => "$admin location /a { $allow }"],
-        ['without any rule, also on a loopback address', server => "listen 127.0.0.1:@{[free_port()]}; $public", location => $admin])
-    {
-        my ($name, %config) = @$_;
         ['with a password that is turned off', server => "$public $password", location => "$admin auth_basic off;"],
         ['with a realm without a file', server => $public, location => "$admin auth_basic ops;"],
         ['with changes that need no password', server => $public,
             location => "$admin limit_except GET HEAD { auth_basic off; auth_basic_user_file passwords; }"],
+        ['without any rule, also on a loopback address', server => "listen 127.0.0.1:@{[free_port()]}; $public", location => $admin])
+    {
+        my ($name, %config) = @$_;
         my ($line) = line_numbers('sliding_limit_metrics', %config);
 
         warned("sliding_limit_metrics admin $name", \%config,
@@ -689,11 +692,11 @@ accepted('sliding_limit_metrics beside return', location => 'sliding_limit_metri
         ['with a rule of the location around it', server => "location /a { $allow location /a/b { $admin } }"],
         ['with a password', location => "$admin $password"],
         ['with a password of the server', server => $password, location => $admin],
+        ['with a password for some', http => 'map $uri $realm { default off; }',
+            location => "$admin auth_basic \$realm; auth_basic_user_file passwords;"],
         ['with auth_request', location => "$admin auth_request /auth;"],
         ['with rules for changes alone', location => "$admin limit_except GET HEAD { $allow }"],
         ['with a password for changes alone', location => "$admin limit_except GET HEAD { $password }"],
-        ['with a password for some', http => 'map $uri $realm { default off; }',
-            location => "$admin auth_basic \$realm; auth_basic_user_file passwords;"],
         ['that is internal', location => "$admin internal;"],
         ['with an "if"', location => "$admin if (\$arg_a) { return 403; }"],
         ['with an "if" of the server', server => 'if ($arg_a) { return 403; }', location => $admin])

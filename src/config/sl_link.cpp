@@ -168,21 +168,22 @@ void warn_of_made_up_keys(ngx_conf_t *cf, const Elements<Limit> &limits)
 {
     bool all =
         std::all_of(limits.begin(), limits.end(), [](const Limit &limit) {
-            return can_be_made_up(view(limit.key.value))
+            return !find_made_up(view(limit.key.value)).empty()
                    || can_be_left_out(view(limit.key.value));
         });
 
     for (const Limit &limit : limits) {
-        if (all && can_be_made_up(view(limit.key.value))) {
+        ngx_str_t made_up = str(find_made_up(view(limit.key.value)));
+
+        if (all && made_up.len > 0) {
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                           "sliding_limit: zone \"%V\" in %V:%ui has key=%V: a "
-                          "client that adds another argument, or another "
-                          "X-Forwarded-For, to each request has another key "
-                          "each time and is not limited; use $uri or "
-                          "$sliding_limit_addr, or add a limit with "
-                          "key=$sliding_limit_addr",
+                          "client that sends another \"$%V\" with each request "
+                          "has another key each time and is not limited; use "
+                          "$uri or $sliding_limit_addr instead, or add a limit "
+                          "with key=$sliding_limit_addr",
                           &limit.zone->name, &limit.place.file,
-                          limit.place.line, &limit.key.value);
+                          limit.place.line, &limit.key.value, &made_up);
         }
     }
 }

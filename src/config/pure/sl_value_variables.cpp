@@ -31,14 +31,28 @@ constexpr std::string_view kOfResponse[] = {
     "upstream_status",
 };
 
-/* $remote_user is not among them: whoever sends no name tries no password. */
-constexpr std::string_view kLeftOut[] = {
-    "arg_*",  "args",    "content_length", "content_type", "cookie_*",
-    "http_*", "is_args", "query_string",   "request_body", "ssl_server_name",
+/* A client writes what it likes into these, or nothing. */
+constexpr std::string_view kWritten[] = {
+    "arg_*",           "args",           "content_length", "content_type",
+    "cookie_*",        "http_*",         "query_string",   "request_body",
+    "ssl_server_name", "ssl_session_id", "uid_got",
 };
 
-/* A client can add something of its own to these. */
-constexpr std::string_view kMadeUp[] = {
+/* A client can leave these out, but not make them up. $remote_user is not among
+ * them: whoever sends no name tries no password. */
+constexpr std::string_view kLeftOut[] = {
+    "is_args",
+    "ssl_client_cert",
+    "ssl_client_escaped_cert",
+    "ssl_client_fingerprint",
+    "ssl_client_i_dn*",
+    "ssl_client_raw_cert",
+    "ssl_client_s_dn*",
+    "ssl_client_serial",
+};
+
+/* A client can add something of its own to these, but not leave them out. */
+constexpr std::string_view kAddedTo[] = {
     "proxy_add_x_forwarded_for",
     "request",
     "request_uri",
@@ -64,12 +78,12 @@ bool is_among(std::string_view name, const std::string_view (&patterns)[N])
 
 bool is_left_out(std::string_view name)
 {
-    return is_among(name, kLeftOut);
+    return is_among(name, kWritten) || is_among(name, kLeftOut);
 }
 
 bool is_made_up(std::string_view name)
 {
-    return is_among(name, kMadeUp);
+    return is_among(name, kWritten) || is_among(name, kAddedTo);
 }
 
 /* Whether there is something, and all of it are variables for which is_one()
@@ -129,9 +143,10 @@ bool can_be_left_out(std::string_view text) noexcept
     return has_only(text, is_left_out);
 }
 
-bool can_be_made_up(std::string_view text) noexcept
+std::string_view find_made_up(std::string_view text) noexcept
 {
-    return !find_variable(text, is_made_up).empty();
+    return can_be_left_out(text) ? std::string_view()
+                                 : find_variable(text, is_made_up);
 }
 
 }  // namespace sl

@@ -41,10 +41,10 @@ bool is_of_response(std::string_view name) noexcept;
 bool can_be_left_out(std::string_view text) noexcept;
 
 /*
- * Whether a client can make up as many values as it likes, none of them empty,
- * and be answered as before: whatever else is in the value, something that it
- * can add to, as $request_uri with its arguments, is there, too.
+ * The first variable with which a client can make up as many values of `text`
+ * as it likes, whatever else is in it; empty: there is none. What can be left
+ * out is not judged by this: its fallback is where such clients belong.
  */
-bool can_be_made_up(std::string_view text) noexcept;
+std::string_view find_made_up(std::string_view text) noexcept;
 
 }  // namespace sl

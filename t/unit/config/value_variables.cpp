@@ -9,7 +9,7 @@
 namespace {
 
 using sl::can_be_left_out;
-using sl::can_be_made_up;
+using sl::find_made_up;
 using sl::find_variable;
 using sl::has_variable;
 using sl::is_of_response;
@@ -88,36 +88,57 @@ void what_a_client_can_leave_out(void **)
     for (const char *value :
          {"$cookie_x", "$arg_x", "$http_x", "$args", "$query_string",
           "$content_type", "$content_length", "$is_args", "$request_body",
-          "$ssl_server_name", "${HTTP_X}", "$arg_a$cookie_b",
-          "$is_args${args}"})
+          "$ssl_server_name", "${HTTP_X}", "$arg_a$cookie_b", "$is_args${args}",
+          "$uid_got", "$ssl_session_id", "$ssl_client_fingerprint",
+          "$ssl_client_s_dn", "$ssl_client_i_dn_legacy"})
     {
         assert_true(can_be_left_out(value));
-        assert_false(can_be_made_up(value));
+        assert_true(find_made_up(value).empty());
     }
 }
 
 void what_a_client_can_make_up(void **)
 {
-    for (const char *value :
-         {"$request_uri", "${request}", "$Request_URI", "$request_uri$cookie_x",
-          "$http_x$request_uri", "$proxy_add_x_forwarded_for",
-          "$remote_addr$request_uri", "$host-$request_uri", "$request_uri:"})
-    {
-        assert_true(can_be_made_up(value));
-        assert_false(can_be_left_out(value));
+    struct {
+        const char *value;
+        std::string_view made_up;
+    } cases[] = {
+        {"$request_uri", "request_uri"},
+        {"${request}", "request"},
+        {"$Request_URI", "Request_URI"},
+        {"$request_uri$cookie_x", "request_uri"},
+        {"$http_x$request_uri", "http_x"},
+        {"$proxy_add_x_forwarded_for", "proxy_add_x_forwarded_for"},
+        {"$host-$request_uri", "request_uri"},
+        {"$request_uri:", "request_uri"},
+        {"$remote_addr$http_user_agent", "http_user_agent"},
+        {"$sliding_limit_addr${arg_x}", "arg_x"},
+        {"$cookie_x$remote_addr", "cookie_x"},
+        {"$ssl_client_s_dn$content_type-", "content_type"},
+        {"a$args", "args"},
+        {"$args-", "args"},
+        {"user:$cookie_x", "cookie_x"},
+        {"$arg_a:$arg_b", "arg_a"},
+        {"$remote_addr$uid_got", "uid_got"},
+        {"$remote_addr$ssl_session_id", "ssl_session_id"},
+    };
+
+    for (const auto &c : cases) {
+        assert_true(find_made_up(c.value) == c.made_up);
+        assert_false(can_be_left_out(c.value));
     }
 }
 
 void what_is_not_the_clients_alone(void **)
 {
     for (const char *value :
-         {"", "text", "arg_x", "$remote_addr", "$remote_addr$cookie_x",
-          "$cookie_x$remote_addr", "a$args", "$args-", "$arg_a:$arg_b",
-          "$remote_user", "$uri", "$host$uri", "request_uri", "$request_method",
-          "$request_id", "$argsx", "$cookie"})
+         {"", "text", "arg_x", "$remote_addr", "$remote_user", "$uri",
+          "$host$uri", "request_uri", "$request_method", "$request_id",
+          "$argsx", "$cookie", "$uri$is_args", "$ssl_client_verify",
+          "$remote_addr$ssl_client_s_dn"})
     {
         assert_false(can_be_left_out(value));
-        assert_false(can_be_made_up(value));
+        assert_true(find_made_up(value).empty());
     }
 }
 
