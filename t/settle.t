@@ -117,7 +117,7 @@ $nginx = start_nginx(<<"END", slots => 4096, http => <<"HTTP");
     }
     location /page/ {
         sliding_limit zone=page_requests max=1 window=600s key=\$arg_k fallback=none;
-        sliding_limit zone=page_bytes max=100000 window=600s key=\$arg_k fallback=none cost=0 settle=\$body_bytes_sent;
+        sliding_limit zone=page_bytes max=1000 window=600s key=\$arg_k fallback=none cost=0 settle=\$body_bytes_sent;
         error_page 429 /refused_page;
         proxy_pass $upstream/;
     }
