@@ -63,7 +63,8 @@ ALGORITHMS = {
     "log_2": Load("log, two limits", "/redis_2_limits", commands=6),
     "packed_2": Load("packed, two limits", "/packed_2_limits", commands=6),
     "packed_few": Load("packed, 10 entries", "/packed", clients=1000, entries=10),
-    "packed_many": Load("packed, 10,000 entries", "/packed", clients=1000, entries=10_000),
+    # its max is 10,000, and some clients begin with a fifth more
+    "packed_many": Load("packed, 8,000 entries", "/packed", clients=1000, entries=8_000),
 }
 
 # By name, where requests leave a window of so many seconds as others come.

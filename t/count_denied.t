@@ -34,6 +34,10 @@ my $nginx = start_nginx(<<'END',
         sliding_limit zone=buckets max=2 window=60s key=$arg_k fallback=none count=denied algorithm=buckets;
         empty_gif;
     }
+    location /tiers {
+        sliding_limit zone=tiers max=$arg_max window=60s key=$arg_k fallback=none count=denied algorithm=buckets;
+        empty_gif;
+    }
 END
     http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . ' timeout=10s connect_timeout=5s;');
 
@@ -83,6 +87,11 @@ subtest 'hammering does not fill Redis' => sub {
 subtest 'buckets count refused requests, too' => sub {
     $nginx->try('/buckets?k=a') for 1 .. 7;
     like +(get($nginx->port, '/look?zone=buckets&key=a'))[2], qr/"used":7,/;
+};
+
+subtest 'in buckets a max may vary' => sub {
+    is_deeply [map { ($nginx->try("/tiers?k=a&max=$_"))[0] } 2, 2, 2, 2, 4, 6], [200, 200, 429, 429, 429, 200],
+        'refused requests count for every max';
 };
 
 is $nginx->bad_lines, '', 'nothing alarming in the log';

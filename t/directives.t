@@ -190,7 +190,7 @@ for (qw(key fallback max cost if)) {
 accepted("fallback=$_", with_limit(limit(key => '$cookie_id', fallback => $_)))
     for '$remote_addr', 'none', 'a$uri';
 
-accepted("cost=$_", with_limit(limit(max => '1000000000000000', cost => $_)))
+accepted("cost=$_", with_limit(limit(max => '1000000000000000', cost => $_, algorithm => 'buckets')))
     for 0, 1, 2, 2147483648, '1000000000000000', '$limit_rate', '${limit_rate}';
 
 refused("cost=$_", { with_limit(limit(cost => $_)) }, qq{invalid cost "$_"}, $COST)
@@ -220,6 +220,46 @@ refused('buckets= without algorithm=', { with_limit(limit(buckets => 6)) },
 refused("buckets= with algorithm=$_", { with_limit(limit(algorithm => $_, buckets => 6)) },
     'buckets=6 needs algorithm=buckets')
     for qw(log packed);
+
+# ---- sliding_limit: bounds of what a log keeps
+
+accepted("algorithm=packed max=$_", with_limit(limit(algorithm => 'packed', max => $_))) for 0, 10000, '$limit_rate';
+refused("algorithm=packed max=$_", { with_limit(limit(algorithm => 'packed', max => $_)) },
+    qq{invalid max "$_", must be at most 10000 with algorithm=packed; for more, use algorithm=log or algorithm=buckets})
+    for 10001, '1000000000000000';
+
+for my $algorithm (undef, 'log', 'packed') {
+    my $name = 'in ' . ($algorithm ? "algorithm=$algorithm" : 'the default algorithm');
+    my @with = (algorithm => $algorithm);
+
+    accepted("cost=$_ $name", with_limit(limit(max => 10000, cost => $_, @with))) for 1000, '$limit_rate';
+    refused("cost=$_ $name", { with_limit(limit(max => 10000, cost => $_, @with)) },
+        qq{invalid cost "$_", must be at most 1000 with algorithm=log or algorithm=packed; for more, use algorithm=buckets})
+        for 1001, 10000, '1000000000000000';
+
+    accepted("settle= and max=$_ $name", with_limit(limit(max => $_, settle => '$bytes_sent', @with))) for 0, 1000;
+    refused("settle= and max=$_ $name", { with_limit(limit(max => $_, settle => '$bytes_sent', @with)) },
+        qq{zone "z" has settle=\$bytes_sent and max=$_; with algorithm=log or algorithm=packed settle= needs a max that is }
+            . 'a number of at most 1000, so use one or algorithm=buckets')
+        for 1001, 10000, '$limit_rate';
+
+    accepted("count=denied and a fixed max $name", with_limit(limit(max => 10000, count => 'denied', @with)));
+    refused("count=denied and a variable max $name", { with_limit(limit(max => '$limit_rate', count => 'denied', @with)) },
+        'zone "z" has count=denied and max=$limit_rate; with algorithm=log or algorithm=packed count=denied needs a max '
+            . 'that is a number, so use one or algorithm=buckets');
+    accepted("count=denied and the same max twice $name", http => $redis . limit(max => 7, count => 'denied', @with),
+        location => limit(max => 7, cost => 2, count => 'denied', @with));
+}
+
+for my $with ({ max => 10001 }, { max => 10001, cost => 10001 }, { max => '$limit_rate', settle => '$bytes_sent' },
+    { max => '1000000000000000', settle => '$bytes_sent' }, { max => '$limit_rate', count => 'denied' })
+{
+    accepted('in buckets: ' . join(' ', map { "$_=$with->{$_}" } sort keys %$with),
+        with_limit(limit(algorithm => 'buckets', %$with)));
+}
+
+accepted('in buckets: count=denied and another max', http => $redis . limit(count => 'denied', algorithm => 'buckets'),
+    location => limit(max => 2, count => 'denied', algorithm => 'buckets'));
 
 accepted('count=denied', with_limit(limit(count => 'denied')));
 
@@ -370,6 +410,10 @@ for (['window', 'zone "z" has a window of 2000 ms here, but 1000 ms in',
         limit(count => 'denied'), limit()],
     ['count, the other way round', 'zone "z" has count=denied here, but no count=denied in',
         limit(), limit(count => 'denied')],
+    ['max and count=denied', 'zone "z" has max=3 here, but max=2 in',
+        limit(max => 2, count => 'denied'), limit(max => 3, count => 'denied')],
+    ['max and count=denied, packed', 'zone "z" has max=2 here, but max=3 in',
+        limit(max => 3, count => 'denied', algorithm => 'packed'), limit(max => 2, count => 'denied', algorithm => 'packed')],
     ['unit', 'zone "z" has unit=bytes here, but unit=tokens in',
         limit(unit => 'tokens'), limit(unit => 'bytes')],
     ['unit, none and one', 'zone "z" has unit=tokens here, but unit=requests in',
@@ -390,6 +434,10 @@ for (['window', 'zone "z" has a window of 2000 ms here, but 1000 ms in',
     refused("the same zone with another $what, with both lines", \%config,
         "$message $conf:$first; one zone has one count", "in $conf:$second\n");
 }
+
+refused('a log with count=denied and another max, with the way out',
+    { http => $redis . limit(count => 'denied'), location => limit(max => 2, count => 'denied') },
+    'one zone has one count, which with count=denied needs one max, or algorithm=buckets');
 
 refused('the same zone with another window, twice at one level',
     { with_limit(limit(if => '$arg_a'), limit(window => '2s')) }, 'has a window of 2000 ms here');

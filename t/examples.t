@@ -728,7 +728,7 @@ sub slow_queries {
         $redis->cli('FLUSHALL');
         $nginx = start_with_streams('slow-queries.conf', server => <<'END', %also,
     access_log logs/times.log times;
-    location = /own { sliding_limit zone=busy max=20000 window=1m key=$sliding_limit_addr cost=100 settle=$slow_ms unit=milliseconds; empty_gif; }
+    location = /own { sliding_limit zone=busy max=20000 window=1m key=$sliding_limit_addr cost=100 settle=$slow_ms unit=milliseconds algorithm=buckets buckets=60; empty_gif; }
 END
             "\nmap \$request_time" => "\nlog_format times '\$upstream_response_time|\$request_time|\$uri';\nmap \$request_time");
     };

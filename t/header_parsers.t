@@ -56,7 +56,7 @@ my $nginx = start_nginx(<<'END', http => 'sliding_limit_redis redis://127.0.0.1:
         empty_gif;
     }
     location /largest {
-        sliding_limit zone=largest max=1000000000000000 window=60s key=all cost=$arg_cost;
+        sliding_limit zone=largest max=1000000000000000 window=60s key=all cost=$arg_cost algorithm=buckets;
         sliding_limit_headers x ietf;
         empty_gif;
     }

@@ -33,7 +33,8 @@ my $nginx = start_nginx(<<"END",
     }
     location /units {
         sliding_limit_headers ietf;
-        sliding_limit zone=tokens max=200000 window=60s key=\$arg_k fallback=none cost=150000 unit=tokens;
+        sliding_limit zone=tokens max=200000 window=60s key=\$arg_k fallback=none cost=150000 unit=tokens
+            algorithm=buckets;
         sliding_limit zone=bytes max=1000000000000000 window=1h key=\$arg_k fallback=none unit=content-bytes;
         sliding_limit zone=plain max=900000000000000 window=1h key=\$arg_k fallback=none unit=requests;
         empty_gif;

@@ -9,11 +9,11 @@ use Test::More;
 
 my $MOST = '1000000000000000';
 
-# Limits of as much as can be, counted in all ways, for clients that say what they cost.
-my %ALGORITHMS = (log => '', packed => 'algorithm=packed', buckets => 'algorithm=buckets',
-    denied => 'count=denied', packed_denied => 'algorithm=packed count=denied',
-    given_back => 'count_status=403', packed_given_back => 'algorithm=packed count_status=403');
+# Limits of as much as can be, counted in all ways that sum up, for clients that say what they cost.
+my %ALGORITHMS = (buckets => 'algorithm=buckets', denied => 'algorithm=buckets count=denied',
+    given_back => 'algorithm=buckets count_status=403');
 my %STORES = (redis => '', memory => 'store=memory');
+my @BOUND = map { my $store = $_; map { "${store}_$_" } qw(log packed buckets) } sort keys %STORES;
 my @LARGE = map { my $store = $_; map { [$store, $_] } sort keys %ALGORITHMS } sort keys %STORES;
 
 my $redis = start_redis();
@@ -30,7 +30,14 @@ my $nginx = start_nginx(join('', map({
         proxy_pass http://127.0.0.1:\$server_port/as/\$arg_as;
     }
     "
-} @LARGE), <<'END'),
+} @LARGE),
+    map({
+        my ($store, $algorithm) = split /_/;
+        my $limit = "window=60s key=\$arg_k fallback=none algorithm=$algorithm $STORES{$store}";
+        "location /bound/cost/$_ { sliding_limit zone=cost_$_ max=10000 cost=\$arg_cost $limit; empty_gif; }
+        location /bound/max/$_ { sliding_limit zone=max_$_ max=\$arg_max $limit; empty_gif; }
+        "
+    } @BOUND), <<'END'),
     location = /as/403 { return 403; }
     location /as/ { empty_gif; }
     location = /status { sliding_limit_metrics keys=plain; }
@@ -67,6 +74,10 @@ my $nginx = start_nginx(join('', map({
         proxy_pass http://127.0.0.1:$server_port/sink;
     }
     location /sink { return 204; }
+    location /tokens {
+        sliding_limit zone=tokens max=1000000 window=60s key=$arg_k fallback=none cost=$arg_cost algorithm=buckets;
+        empty_gif;
+    }
     location /two {
         sliding_limit zone=cost max=10 window=60s key=$arg_k fallback=none cost=$arg_cost;
         sliding_limit zone=beside max=5 window=60s key=$arg_k fallback=none;
@@ -176,8 +187,42 @@ new_lines();
 for my $cost (qw(-1 1.5 9999999999999999 1000000000000001 abc 1e1)) {
     subtest "cost from a variable that holds \"$cost\": refused and logged" => sub {
         is_deeply [$nginx->try("/cost?k=bad&cost=$cost", 'X-Status')], [429, 'REJECTED'];
-        like new_lines(), qr/\[error\] .*sliding_limit: cost of zone "cost" is "\Q$cost\E", must be a whole number from 0 to 1000000000000000, or empty for 1/;
+        like new_lines(), qr/\[error\] .*sliding_limit: cost of zone "cost" is "\Q$cost\E", must be a whole number from 0 to 1000, or more with algorithm=buckets, or empty for 1; no request passes with it/;
         is count('cost', 'bad'), 0;
+
+        is_deeply [$nginx->try("/tokens?k=bad&cost=$cost", 'X-Status')], [429, 'REJECTED'];
+        like new_lines(), qr/\[error\] .*sliding_limit: cost of zone "tokens" is "\Q$cost\E", must be a whole number from 0 to 1000000000000000, or empty for 1; no request passes with it/;
+        is $redis->cli('EXISTS', 'rate_limit:tokens:bad'), 0;
+    };
+}
+
+for my $way (@BOUND) {
+    my $is_log = $way !~ /buckets/;
+    my @names = qw(X-Status X-RateLimit-Limit X-RateLimit-Remaining);
+
+    subtest "$way: a log takes costs up to 1000" => sub {
+        is_deeply [$nginx->try("/bound/cost/$way?k=a&cost=1000", @names)], [200, 'PASSED', 10000, 9000];
+        unlike new_lines(), qr/ of zone /, 'which is nothing to complain of';
+
+        is_deeply [$nginx->try("/bound/cost/$way?k=a&cost=1001", 'X-Status')], [$is_log ? (429, 'REJECTED') : (200, 'PASSED')];
+        my $line = qr/\[error\] .*sliding_limit: cost of zone "cost_$way" is "1001", must be a whole number from 0 to 1000, or more with algorithm=buckets, or empty for 1; no request passes with it/;
+        $is_log ? like new_lines(), $line : unlike new_lines(), qr/ of zone /;
+
+        is_deeply [$nginx->try("/bound/cost/$way?k=a&cost=0", @names)], [200, 'PASSED', 10000, $is_log ? 9000 : 7999], 'nothing else is charged';
+    };
+
+    subtest "$way: a packed log takes a max up to 10000" => sub {
+        my $is_packed = $way =~ /packed/;
+
+        is_deeply [$nginx->try("/bound/max/$way?k=a&max=10000", @names)], [200, 'PASSED', 10000, 9999];
+        is_deeply [$nginx->try("/bound/max/$way?k=a&max=unlimited", 'X-Status')], [200, 'EXEMPT'];
+        unlike new_lines(), qr/ of zone /, 'which is nothing to complain of';
+
+        is_deeply [$nginx->try("/bound/max/$way?k=a&max=10001", @names)], [$is_packed ? (429, 'REJECTED', 0, 0) : (200, 'PASSED', 10001, 9999)];
+        my $line = qr/\[error\] .*sliding_limit: max of zone "max_$way" is "10001", must be a whole number from 0 to 10000 with algorithm=packed, "unlimited" or empty; no request passes with it/;
+        $is_packed ? like new_lines(), $line : unlike new_lines(), qr/ of zone /;
+
+        is_deeply [$nginx->try("/bound/max/$way?k=a&max=10000", @names)], [200, 'PASSED', 10000, $is_packed ? 9998 : 9997];
     };
 }
 
@@ -261,8 +306,8 @@ subtest 'who looks at a client is told it exactly' => sub {
 };
 
 subtest 'the metrics name the largest max' => sub {
-    like +(get($nginx->port, '/status?format=json'))[2], qr/"name":"large_redis_log","max":$MOST,/;
-    like +(get($nginx->port, '/status?format=prometheus'))[2], qr/_zone_max\{zone="large_redis_log"\} $MOST\n/;
+    like +(get($nginx->port, '/status?format=json'))[2], qr/"name":"large_redis_buckets","max":$MOST,/;
+    like +(get($nginx->port, '/status?format=prometheus'))[2], qr/_zone_max\{zone="large_redis_buckets"\} $MOST\n/;
 };
 
 is $nginx->bad_lines, '', 'nothing alarming in the log';

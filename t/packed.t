@@ -153,7 +153,7 @@ my $nginx = start_nginx(<<"END", workers => 2, http => $STORE);
         sliding_limit zone=late algorithm=packed max=1 window=600s key=\$arg_k phase=precontent;
         empty_gif;
     }
-    location /many { sliding_limit zone=many max=100000 window=600s algorithm=packed key=\$arg_k; empty_gif; }
+    location /many { sliding_limit zone=many max=10000 window=600s algorithm=packed key=\$arg_k; empty_gif; }
     location /look { sliding_limit_metrics; sliding_limit off; }
 END
 

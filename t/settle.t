@@ -71,6 +71,14 @@ sub limit {
         . " algorithm=$algorithm" . ($store eq 'memory' ? ' store=memory' : '') . " $rest;";
 }
 
+# What a limit of 100 counts of a request: in a log no more than max beyond what was reserved.
+sub entered {
+    my ($way, $reserved, $cost) = @_;
+    my $most = $reserved + 100;
+
+    return $way =~ /buckets/ || $cost < $most ? $cost : $most;
+}
+
 my $plain = 'cost=$arg_reserve settle=$upstream_http_x_tokens';
 my $upstream = "http://127.0.0.1:${\ $application->port}";
 my $held = "http://127.0.0.1:${\ $app->sockport}";
@@ -89,8 +97,8 @@ my $config = join '', map {
     location /accel/$_/ { $limit proxy_pass $upstream/; }
     location /accelerated/$_ { internal; $limit proxy_pass $upstream/nine; }
     location /strict/$_ { internal; sliding_limit zone=strict_$_ max=1 window=600s key=\$arg_k fallback=none; try_files /ten =404; }
-    location /bytes/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$body_bytes_sent')} try_files /ten =404; }
-    location /sent/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$bytes_sent')} try_files /ten =404; }
+    location /bytes/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$body_bytes_sent', 1000)} try_files /ten =404; }
+    location /sent/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$bytes_sent', 1000)} try_files /ten =404; }
     location /length/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_response_length')} proxy_pass $upstream/; }
     location /retried/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_response_length')} proxy_pass http://retried/;
         proxy_next_upstream http_503; }
@@ -121,7 +129,7 @@ $nginx = start_nginx(<<"END", slots => 4096, http => <<"HTTP");
     }
     location /page/ {
         sliding_limit zone=page_requests max=1 window=600s key=\$arg_k fallback=none;
-        sliding_limit zone=page_bytes max=100000 window=600s key=\$arg_k fallback=none cost=0 settle=\$body_bytes_sent;
+        sliding_limit zone=page_bytes max=1000 window=600s key=\$arg_k fallback=none cost=0 settle=\$body_bytes_sent;
         error_page 429 /refused_page;
         proxy_pass $upstream/;
     }
@@ -143,6 +151,7 @@ $nginx = start_nginx(<<"END", slots => 4096, http => <<"HTTP");
         proxy_cache_valid 1h;
     }
     location /look { sliding_limit_metrics; sliding_limit off; }
+    location /change { sliding_limit_metrics admin; sliding_limit off; allow 127.0.0.1; deny all; }
 END
     proxy_cache_path cache keys_zone=one:1m;
     log_format ended '\$arg_k';
@@ -184,9 +193,10 @@ for my $way (@ways) {
         is used($way, 'none'), 100, 'empty: it stands';
 
         is_deeply [$nginx->try("/$way/?k=more&reserve=1&tokens=250")], [200];
-        comes_to(250, $way, 'more', 'more: the rest is entered, beyond max');
+        my $more = entered($way, 1, 250);
+        comes_to($more, $way, 'more', 'more: the rest is entered, beyond max');
         is_deeply [$nginx->try("/$way/?k=more&reserve=1&tokens=0", 'X-Status')], [429, 'REJECTED'], 'so the next waits';
-        is used($way, 'more'), 250, 'and settles nothing';
+        is used($way, 'more'), $more, 'and settles nothing';
 
         $nginx->try("/$way/?k=default&tokens=5");
         comes_to(5, $way, 'default', 'without a cost one is reserved');
@@ -290,10 +300,11 @@ for my $way (@ways) {
         comes_to(9, $way, 'status');
 
         $nginx->try("/denied/$way/?k=dry&reserve=5&tokens=500");
-        comes_to(500, $way, 'dry');
+        my $all = entered($way, 5, 500);
+        comes_to($all, $way, 'dry');
         is_deeply [$nginx->try("/denied/$way/?k=dry&reserve=5&tokens=500", 'X-Status')], [200, 'REJECTED_DRY_RUN'];
         sleep 0.1;
-        is used($way, 'dry'), 500, 'what a dry run would refuse settles nothing';
+        is used($way, 'dry'), $all, 'what a dry run would refuse settles nothing';
     };
 
     subtest "$way: a client that leaves in the middle of the answer" => sub {
@@ -423,11 +434,38 @@ subtest 'a client that leaves during the check has cost nothing' => sub {
     still_fine();
 };
 
+# An operator may have given the client another max: if that is the larger one, it counts.
+subtest 'in a log no more than max is entered beyond what was reserved' => sub {
+    my $change = sub {
+        my ($zone, $key, $max) = @_;
+        my $body = qq({"max":$max,"for":"1h"});
+        my ($status) = request($nginx->port, "PUT /change?zone=$zone&key=$key HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            . "Content-Type: application/json\r\nContent-Length: " . length($body) . "\r\n\r\n$body");
+        is $status, 200, "another max: $max";
+    };
+
+    for my $way (@ways) {
+        for my $cost (100, 101, 102, 1000000000000000) {
+            is_deeply [$nginx->try("/$way/?k=most$cost&reserve=1&tokens=$cost")], [200];
+            comes_to(entered($way, 1, $cost), $way, "most$cost");
+        }
+        is_deeply [$nginx->try("/$way/?k=most_look&reserve=0&tokens=500")], [200];
+        comes_to(entered($way, 0, 500), $way, 'most_look', 'also where nothing was reserved');
+
+        $change->($way, 'most_larger', 300);
+        is_deeply [$nginx->try("/$way/?k=most_larger&reserve=1&tokens=500", 'X-RateLimit-Limit')], [200, 300];
+        comes_to($way =~ /buckets/ ? 500 : 301, $way, 'most_larger');
+        $change->($way, 'most_smaller', 10);
+        is_deeply [$nginx->try("/$way/?k=most_smaller&reserve=1&tokens=500", 'X-RateLimit-Limit')], [200, 10];
+        comes_to(entered($way, 1, 500), $way, 'most_smaller', 'its own max comes back');
+    }
+};
+
 subtest 'a debt holds until it has left the window, and no longer' => sub {
     for my $way (@ways) {
         my $zone = "short_$way";
         is_deeply [$nginx->try("/short/$way/?k=debt&reserve=1&tokens=300")], [200];
-        comes_to(300, $zone, 'debt');
+        comes_to(entered($way, 1, 300), $zone, 'debt');
         my ($status, $wait) = $nginx->try("/short/$way/?k=debt&reserve=1&tokens=0", 'Retry-After');
         is $status, 429, 'refused';
         cmp_ok $wait, '<=', 10 * 7 / 6 + 1, 'for no longer than it takes to leave';
@@ -524,16 +562,16 @@ subtest 'the metrics tell what was reserved, and what became of it' => sub {
         location /plain/ { sliding_limit zone=plain max=9 window=60s key=\$remote_addr; proxy_pass $upstream/; }
         location /look { sliding_limit_metrics; sliding_limit off; }
 END
-    # up by 30, down by 15, even, nothing said
-    $other->try("/settled/?k=metrics&reserve=$_->[0]&tokens=$_->[1]") for [10, 40], [20, 5], [7, 7], [3, ''];
+    # down by 15, even, nothing said, up by 230, which is more than the log enters
+    $other->try("/settled/?k=metrics&reserve=$_->[0]&tokens=$_->[1]") for [20, 5], [7, 7], [3, ''], [10, 240];
     $other->try("/settled/?k=metrics&reserve=99&tokens=1");
     $other->try('/plain/');
 
     my $json = (get($other->port, '/look?format=json'))[2];
     my ($settled) = $json =~ /"settled":(\{.*?\}\})/;
-    my $buckets = join ',', '[0,0]', '[1,0]', '[10,3]', map { '[1' . '0' x $_ . ',4]' } 2 .. 12;
-    is $settled, '{"requests":{"up":1,"down":1,"even":1,"stood":1},"reserved":40,"entered":30,"given_back":15,'
-        . qq("cost":{"buckets":[$buckets],"count":4,"sum":55}});
+    my $buckets = join ',', '[0,0]', '[1,0]', '[10,3]', '[100,3]', map { '[1' . '0' x $_ . ',4]' } 3 .. 12;
+    is $settled, '{"requests":{"up":1,"down":1,"even":1,"stood":1},"reserved":40,"entered":230,"given_back":15,'
+        . qq("cost":{"buckets":[$buckets],"count":4,"sum":255}});
     is scalar(() = $json =~ /"settled"/g), 1, 'of zones that settle';
 
     my $text = (get($other->port, '/look?format=prometheus'))[2];
@@ -542,11 +580,11 @@ END
         'zone_settlements_total{zone="redis_log",direction="even"}' => 1,
         'zone_settlements_total{zone="redis_log",direction="stood"}' => 1,
         'zone_reserved_units_total{zone="redis_log"}' => 40,
-        'zone_entered_units_total{zone="redis_log"}' => 30,
+        'zone_entered_units_total{zone="redis_log"}' => 230,
         'zone_given_back_units_total{zone="redis_log"}' => 15,
         'zone_request_cost_bucket{zone="redis_log",le="10"}' => 3,
         'zone_request_cost_bucket{zone="redis_log",le="+Inf"}' => 4,
-        'zone_request_cost_sum{zone="redis_log"}' => 55,
+        'zone_request_cost_sum{zone="redis_log"}' => 255,
         'zone_request_cost_count{zone="redis_log"}' => 4);
     like $text, qr/^nginx_sliding_limit_\Q$_ $expected{$_}\E$/m, $_ for sort keys %expected;
 };

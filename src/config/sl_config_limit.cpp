@@ -208,12 +208,26 @@ bool set_phase(ngx_conf_t *cf, const ngx_str_t &text, ngx_uint_t *to)
            || refuse_value(cf, "phase", text, "access or precontent");
 }
 
-bool set_count(ngx_conf_t *cf, const ngx_str_t &text, bool *counts_refused)
+/* Of refused requests a log keeps as many as max, so it has to know that. */
+bool set_count(ngx_conf_t *cf, const LimitParameters &given, Zone *to)
 {
-    *counts_refused = text.len != 0;
+    to->counts_refused = given.count.len != 0;
 
-    return text.len == 0 || view(text) == "denied"
-           || refuse_value(cf, "count", text, "denied");
+    if (to->counts_refused && view(given.count) != "denied") {
+        return refuse_value(cf, "count", given.count, "denied");
+    }
+
+    if (to->counts_refused && to->is_log() && to->max == kMaxVaries) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: zone \"%V\" has count=%V and "
+                           "max=%V; with algorithm=log or algorithm=packed "
+                           "count=denied needs a max that is a number, so use "
+                           "one or algorithm=buckets",
+                           &given.zone, &given.count, &given.max);
+        return false;
+    }
+
+    return true;
 }
 
 /* What is allowed in the name of a zone can stand in headers and in JSON. */
@@ -247,7 +261,7 @@ bool set_zone(ngx_conf_t *cf, const LimitParameters &given, const Number &max,
                    "a time from 100ms to 31d", &here.window)
         || !set_algorithm(cf, given.algorithm, &here.algorithm)
         || !set_buckets(cf, given.buckets, here.algorithm, &here.buckets)
-        || !set_count(cf, given.count, &here.counts_refused)
+        || !set_count(cf, given, &here)
         || !set_unit(cf, given.unit, &here.unit))
     {
         return false;
@@ -372,6 +386,46 @@ bool fit_together(ngx_conf_t *cf, const LimitParameters &given)
     return false;
 }
 
+/* False, with a message, if a log would get more units than it takes. What
+ * variables say is looked at with each request. */
+bool is_within_bounds(ngx_conf_t *cf, const LimitParameters &given,
+                      const Limit &limit)
+{
+    const Zone &zone = *limit.zone;
+    bool varies = limit.max.variable != nullptr;
+
+    if (zone.algorithm == Algorithm::kPacked && !varies
+        && limit.max.fixed > kMostPackedMax)
+    {
+        return refuse_value(cf, "max", given.max,
+                            "at most 10000 with algorithm=packed; for more, "
+                            "use algorithm=log or algorithm=buckets");
+    }
+
+    if (zone.is_log() && limit.cost.variable == nullptr
+        && limit.cost.fixed > kMostLogCost)
+    {
+        return refuse_value(cf, "cost", given.cost,
+                            "at most 1000 with algorithm=log or "
+                            "algorithm=packed; for more, use "
+                            "algorithm=buckets");
+    }
+
+    if (zone.is_log() && limit.settle != nullptr
+        && (varies || limit.max.fixed > kMostSettledMax))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: zone \"%V\" has settle=%V and "
+                           "max=%V; with algorithm=log or algorithm=packed "
+                           "settle= needs a max that is a number of at most "
+                           "1000, so use one or algorithm=buckets",
+                           &given.zone, &given.settle, &given.max);
+        return false;
+    }
+
+    return true;
+}
+
 bool read_limit(ngx_conf_t *cf, Limit *limit)
 {
     LimitParameters given{};
@@ -407,7 +461,8 @@ bool read_limit(ngx_conf_t *cf, Limit *limit)
         && set_condition(cf, &given.condition, &limit->condition)
         && set_count_status(cf, given.count_status, &limit->count_status)
         && set_settle(cf, &given.settle, &limit->settle)
-        && set_phase(cf, given.phase, &limit->phase);
+        && set_phase(cf, given.phase, &limit->phase)
+        && is_within_bounds(cf, given, *limit);
 
     if (ok) {
         warn_of_mistakes(cf, given, *limit);

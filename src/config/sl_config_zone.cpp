@@ -63,6 +63,18 @@ bool agree(ngx_conf_t *cf, const Zone &here, const Zone &first)
         return false;
     }
 
+    /* of refused requests it keeps as many as max, so there has to be one */
+    if (here.is_log() && here.counts_refused && here.max != first.max) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "sliding_limit: zone \"%V\" has max=%L here, but "
+                           "max=%L in %V:%ui; one zone has one count, which "
+                           "with count=denied needs one max, or "
+                           "algorithm=buckets",
+                           &here.name, here.max, first.max, &first.place.file,
+                           first.place.line);
+        return false;
+    }
+
     if (view(here.unit) != view(first.unit)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "sliding_limit: zone \"%V\" has unit=%V here, but "
@@ -94,11 +106,15 @@ Zone *find_or_add_zone(ngx_conf_t *cf, const Zone &here) noexcept
 
     for (Zone *zone : elements<Zone *>(mcf->zones)) {
         if (view(zone->name) == view(here.name)) {
+            if (!agree(cf, here, *zone)) {
+                return nullptr;
+            }
+
             if (zone->max != here.max) {
                 zone->max = kMaxVaries;
             }
 
-            return agree(cf, here, *zone) ? zone : nullptr;
+            return zone;
         }
     }
 

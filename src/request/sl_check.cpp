@@ -495,7 +495,16 @@ bool Check::find_true_cost(AppliedLimit *applied) noexcept
     main_conf(r_)->recorder->record(*applied->limit->zone, settlement);
 
     applied->true_cost = settlement.cost;
-    applied->is_unsettled = settlement.cost != applied->cost;
+
+    /* What a log enters now leaves it all at once, so more than max does not
+     * make the wait longer. An operator's max may be the larger one. */
+    if (applied->limit->zone->is_log()) {
+        int64_t max = std::max(applied->max, applied->verdict.max);
+
+        applied->true_cost = std::min(settlement.cost, applied->cost + max);
+    }
+
+    applied->is_unsettled = applied->true_cost != applied->cost;
 
     return applied->is_unsettled;
 }

@@ -52,6 +52,12 @@ constexpr ngx_msec_t kLongestWindow = 31UL * 24 * 60 * 60 * 1000;
 
 constexpr int64_t kMaxVaries = -1;
 
+/* A log has an entry for each unit, so what it takes is bounded: the max of a
+ * packed one, a cost, and the max of a limit that is settled. */
+constexpr int64_t kMostPackedMax = 10000;
+constexpr int64_t kMostLogCost = 1000;
+constexpr int64_t kMostSettledMax = 1000;
+
 /* What all limits of one name share, and where that name stood first. */
 struct Zone {
     ngx_str_t name;
@@ -78,6 +84,9 @@ struct Zone {
     bool settles;
 
     size_t index; /* in MainConf::zones */
+
+    /* It has an entry for each unit that it has counted, packed or not. */
+    bool is_log() const noexcept { return algorithm != Algorithm::kBuckets; }
 };
 
 /* A whole number that stands there, or what a variable says. */

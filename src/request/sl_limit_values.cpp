@@ -32,7 +32,52 @@ void log_bad_number(ngx_http_request_t *r, const Limit &limit, const char *what,
                   value.size() > kMostShown ? "..." : "", allowed, so);
 }
 
-constexpr char kNobodyPasses[] = "no request passes with it";
+/* What a number may be at most, and all that is allowed, in words. */
+struct Bound {
+    int64_t most;
+    const char *allowed;
+};
+
+Bound bound_of_max(const Zone &zone)
+{
+    if (zone.algorithm == Algorithm::kPacked) {
+        return {kMostPackedMax,
+                "a whole number from 0 to 10000 with algorithm=packed, "
+                "\"unlimited\" or empty"};
+    }
+
+    return {kLargestCount,
+            "a whole number from 0 to 1000000000000000, \"unlimited\" or "
+            "empty"};
+}
+
+Bound bound_of_cost(const Zone &zone)
+{
+    if (zone.is_log()) {
+        return {kMostLogCost, "a whole number from 0 to 1000, or more with "
+                              "algorithm=buckets, or empty for 1"};
+    }
+
+    return {kLargestCount,
+            "a whole number from 0 to 1000000000000000, or empty for 1"};
+}
+
+/* `otherwise`, with a line in the log, if it is no such number. */
+int64_t read_bounded(ngx_http_request_t *r, const Limit &limit,
+                     const char *what, std::string_view value, Bound bound,
+                     int64_t otherwise)
+{
+    int64_t number = parse_count(value);
+
+    if (number >= 0 && number <= bound.most) {
+        return number;
+    }
+
+    log_bad_number(r, limit, what, value, bound.allowed,
+                   "no request passes with it");
+
+    return otherwise;
+}
 
 bool read_condition(ngx_http_request_t *r, const Limit &limit, bool *holds)
 {
@@ -81,15 +126,8 @@ bool read_max(ngx_http_request_t *r, const Limit &limit, LimitValues *values)
         return true;
     }
 
-    values->max = parse_count(view(text));
-
-    if (values->max < 0) {
-        log_bad_number(r, limit, "max", view(text),
-                       "a whole number from 0 to 1000000000000000, "
-                       "\"unlimited\" or empty",
-                       kNobodyPasses);
-        values->max = 0;
-    }
+    values->max =
+        read_bounded(r, limit, "max", view(text), bound_of_max(*limit.zone), 0);
 
     return true;
 }
@@ -112,15 +150,8 @@ bool read_cost(ngx_http_request_t *r, const Limit &limit, LimitValues *values)
         return true;
     }
 
-    values->cost = parse_count(view(text));
-
-    if (values->cost < 0) {
-        log_bad_number(r, limit, "cost", view(text),
-                       "a whole number from 0 to 1000000000000000, or empty "
-                       "for 1",
-                       kNobodyPasses);
-        values->cost = kLargestCount + 1;
-    }
+    values->cost = read_bounded(r, limit, "cost", view(text),
+                                bound_of_cost(*limit.zone), kLargestCount + 1);
 
     return true;
 }
