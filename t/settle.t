@@ -108,6 +108,8 @@ my $config = join '', map {
         ${\ (limit($_, 'count_status=499') =~ s/zone=/zone=left_499_/r)} proxy_pass $held/;
         location /left/$_/asked { proxy_pass $held/; post_action /account/asked; }
         location /left/$_/returned { proxy_pass $held/; post_action /account/returned; } }
+    location /noted/$_/ { $limit proxy_pass $upstream/; post_action /account/returned; }
+    location /unnoted/$_/ { $limit proxy_pass $upstream/; post_action /account/refused; }
     location /trailer/$_/ { ${\ limit($_, 'cost=$arg_reserve settle=$upstream_trailer_x_tokens')} grpc_pass grpc://127.0.0.1:$h2_port; }
     location /short/$_/ { ${\ ($limit =~ s/zone=/zone=short_/r =~ s/600s/10s/r)} proxy_pass $upstream/; }
     location /if/$_/ { ${\ limit($_, "$plain if=\$arg_if")} proxy_pass $upstream/; }
@@ -144,6 +146,7 @@ $nginx = start_nginx(<<"END", slots => 4096, http => <<"HTTP");
     }
     location /account/asked { proxy_pass $upstream/nine; }
     location /account/returned { return 204; }
+    location /account/refused { limit_req zone=notes; proxy_pass $upstream/nine; }
     location /busy/ {
         sliding_limit zone=busy max=100 window=600s key=\$arg_k fallback=none settle=\$upstream_response_length;
         proxy_pass $held/;
@@ -154,7 +157,9 @@ $nginx = start_nginx(<<"END", slots => 4096, http => <<"HTTP");
     location /change { sliding_limit_metrics admin; sliding_limit off; allow 127.0.0.1; deny all; }
 END
     proxy_cache_path cache keys_zone=one:1m;
-    log_format ended '\$arg_k';
+    # as good as none
+    limit_req_zone all zone=notes:64k rate=1r/m;
+    log_format ended '\$request_uri';
     # the first one answers 503
     upstream retried { server 127.0.0.1:$refusing_port; server 127.0.0.1:${\ $application->port} backup; }
     sliding_limit_redis redis://127.0.0.1:${\ $redis->port} timeout=10s connect_timeout=5s;
@@ -368,7 +373,7 @@ sub lingering {
     return ($text, $c);
 }
 
-# The keys of requests that nginx has logged.
+# The requests that nginx has logged.
 sub ended {
     open my $file, '<', $nginx->dir . '/logs/ended.log' or die $!;
     return join '', <$file>;
@@ -380,6 +385,8 @@ for my $way (@ways) {
             ['one more byte', "GET /$way/?k=linger1_$way&reserve=1&tokens=60", qr/0123456789$/, sub { 60 }],
             ['a head alone', "HEAD /$way/?k=linger2_$way&reserve=1&tokens=60", qr/\r\n\r\n$/, sub { 60 }],
             ['a body that is not read', "POST /bytes/$way/?k=linger3_$way&reserve=1", qr/<\/html>\s+$/, sub { length $_[0] =~ s/.*?\r\n\r\n//sr }],
+            ['a post_action that returns', "GET /noted/$way/?k=linger5_$way&reserve=1&tokens=60", qr/0123456789$/, sub { 60 }],
+            ['one that is refused', "GET /unnoted/$way/?k=linger6_$way&reserve=1&tokens=60", qr/0123456789$/, sub { 60 }],
         );
 
         for (@cases) {
@@ -387,7 +394,7 @@ for my $way (@ways) {
             my ($text, $c) = lingering($request, $whole);
             my ($key) = $request =~ /k=(\w+)/;
             comes_to($cost->($text), $way, $key, $what);
-            unlike ended(), qr/^\Q$key\E$/m, 'before nginx ends the request';
+            unlike ended(), qr/k=$key&/, 'before nginx ends the request';
         }
 
         my (@statuses, @open);
@@ -415,7 +422,7 @@ subtest 'a head alone is settled when the answer behind it has ended' => sub {
     print $request '0123456789';
     close $request;
     comes_to(20, 'busy', 'busy', 'its length');
-    unlike ended(), qr/^busy$/m, 'before nginx ends the request';
+    unlike ended(), qr/k=busy$/m, 'before nginx ends the request';
 };
 
 subtest 'a client that leaves during the check has cost nothing' => sub {

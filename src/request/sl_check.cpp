@@ -468,17 +468,16 @@ void Check::sending() noexcept
 /*
  * A request is complete when nothing of its answer is left to be sent. Where
  * the answer is a header alone, its upstream may go on, to fill a cache, and
- * nothing passes the filters when that ends.
+ * nothing passes the filters when that ends. A post_action has begun already,
+ * and may have ended before the access phase, where it would have been noticed.
  */
 void Check::end_if_sent() noexcept
 {
     constexpr ngx_msec_t kLookAgainMs = 1000;
 
     if (r_->post_action) {
-        return;
-    }
-
-    if (r_->request_complete) {
+        enter_post_action();
+    } else if (r_->request_complete) {
         end(status_of(r_));
     } else if (r_->header_only) {
         after_sending_->after(kLookAgainMs);
