@@ -491,18 +491,18 @@ bool Check::find_true_cost(AppliedLimit *applied) noexcept
 
     settlement.is_known =
         evaluate_true_cost(r_, *applied->limit, &settlement.cost);
-    main_conf(r_)->recorder->record(*applied->limit->zone, settlement);
-
-    applied->true_cost = settlement.cost;
 
     /* What a log enters now leaves it all at once, so more than max does not
      * make the wait longer. An operator's max may be the larger one. */
     if (applied->limit->zone->is_log()) {
         int64_t max = std::max(applied->max, applied->verdict.max);
 
-        applied->true_cost = std::min(settlement.cost, applied->cost + max);
+        settlement.cost = std::min(settlement.cost, applied->cost + max);
     }
 
+    main_conf(r_)->recorder->record(*applied->limit->zone, settlement);
+
+    applied->true_cost = settlement.cost;
     applied->is_unsettled = applied->true_cost != applied->cost;
 
     return applied->is_unsettled;
