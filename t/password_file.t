@@ -7,6 +7,7 @@ use warnings;
 use lib 't/lib';
 use File::Temp ();
 use SlidingLimit::Cluster qw(start_cluster);
+use SlidingLimit::FakeRedis qw(read_command start_fake_redis);
 use SlidingLimit::Load qw(start_load summary);
 use SlidingLimit::Pages qw(blocks section);
 use SlidingLimit::Rights qw(rights);
@@ -309,6 +310,28 @@ subtest 'a wrong password at the start: Redis is back soon after the file has be
     my $took = time - $start;
     cmp_ok($took, '<', 8, sprintf 'Redis is back after %.1f s', $took);
     counts($nginx);
+    shows_no_password($nginx);
+};
+
+# The server closes each connection when it has read the password, and then has another one.
+subtest 'a server that comes back with a new password is never told the old one' => sub {
+    my $file = write_file(new_file(), "${NEW}0\n");
+    my $told = "$dir/told";
+    my $read = sub { open my $in, '<', $told or return 0; chomp(my @lines = <$in>); return @lines };
+
+    my $redis = start_fake_redis(undef, on_connect => sub {
+        my (undef, $password) = read_command($_[0]);
+        open my $out, '>>', $told or die $!;
+        print $out "$password\n";
+        close $out;
+        write_file($file, $NEW . $read->() . "\n");
+    });
+    my $nginx = start_nginx('location / { sliding_limit zone=rotate max=9 window=9s key=a; empty_gif; }', user => $USER,
+        http => 'sliding_limit_redis redis://127.0.0.1:' . $redis->port . " password_file=$file $PATIENT;");
+
+    wait_until { $read->() >= 5 } 30, 'five attempts to connect';
+    my @passwords = $read->();
+    is_deeply [@passwords[0 .. 4]], [map { "$NEW$_" } 0 .. 4], 'each attempt has the password of its time';
     shows_no_password($nginx);
 };
 

@@ -36,7 +36,7 @@ void RedisConnection::open() noexcept
 {
     state_ = State::kStarting;
 
-    connect_anew();
+    connect();
 }
 
 void RedisConnection::reopen() noexcept
@@ -165,7 +165,7 @@ void RedisConnection::open_another() noexcept
 {
     state_ = State::kStarting;
     drop_context();
-    connect_anew();
+    connect();
 }
 
 void RedisConnection::fail(Trouble trouble, std::string_view reason) noexcept
@@ -191,18 +191,12 @@ void RedisConnection::replace(std::string_view reason) noexcept
     open_another();
 }
 
-/* A server may have closed the connection because it has a new password, before
- * the worker has looked at the file. That is not for reopen(), which may be
- * called often: the worker looks by itself, too. */
-void RedisConnection::connect_anew() noexcept
-{
-    refresh_passwords(settings_);
-    connect();
-}
-
+/* A server may have closed the connection because it has a new password, or
+ * come back with one, before the worker has looked at the file by itself. */
 void RedisConnection::connect() noexcept
 {
     stop_timers();
+    refresh_passwords(settings_);
     note_login();
 
     began_ = ngx_current_msec;
@@ -283,7 +277,7 @@ void RedisConnection::lost(redisAsyncContext *ac) noexcept
 
         state_ = State::kStarting;
         user_.reconnecting();
-        connect_anew();
+        connect();
         return;
     }
 

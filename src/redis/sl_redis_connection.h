@@ -142,7 +142,6 @@ class RedisConnection final : private LocatorUser {
     enum class State { kClosed, kStarting, kUp, kDown };
 
     void connect() noexcept;
-    void connect_anew() noexcept;
     void note_login() noexcept;
     void located(const RedisEndpoint &where) noexcept override;
     void not_located(Trouble trouble,
