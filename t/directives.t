@@ -472,7 +472,7 @@ accepted('sliding_limit_redis without any limit', http => $redis);
 # ---- sliding_limit: what nginx -t warns of
 
 for ('$cookie_x', '$arg_x', '$http_x', '${arg_x}', '$arg_a$cookie_b', '${cookie_x}$http_y', '$Cookie_x',
-    '${HTTP_X}', '$args', '$query_string', '$is_args$args', '$content_type', '$content_length', '$request_body', '$uid_got')
+    '${HTTP_X}', '$args', '$query_string', '$is_args$args', '$content_type', '$content_length', '$uid_got')
 {
     my @needed = ('zone "z"', qq{"$_"}, 'fallback');
 
@@ -529,7 +529,8 @@ refused("key=$_->[0]", { with_limit(limit(key => $_->[0])) }, qq{"\$$_->[1]" in 
 accepted("$_=\$sliding_limit_addr", with_limit(limit($_ => '$sliding_limit_addr'))) for qw(key fallback if);
 
 for my $variable ('$status', '$bytes_sent', '$body_bytes_sent', '$request_time', '$sent_http_x', '$sent_trailer_x',
-    '$upstream_http_x', '$upstream_status', '$upstream_cache_status', '${upstream_response_time}')
+    '$upstream_http_x', '$upstream_status', '$upstream_cache_status', '$upstream_cache_last_modified', '$upstream_cache_etag',
+    '${upstream_response_time}', '$request_body', '$request_body_file', '$gzip_ratio')
 {
     my ($name) = $variable =~ /(\w+)/;
 

@@ -8,11 +8,15 @@ namespace sl {
 
 namespace {
 
-/* Names that end in "*" stand for all that begin so. */
+/* Names that end in "*" stand for all that begin so. nginx reads the body of a
+ * request only when it asks somebody for the response. */
 constexpr std::string_view kOfResponse[] = {
     "status",
     "bytes_sent",
     "body_bytes_sent",
+    "gzip_ratio",
+    "request_body",
+    "request_body_file",
     "request_time",
     "request_completion",
     "sent_http_*",
@@ -23,6 +27,8 @@ constexpr std::string_view kOfResponse[] = {
     "upstream_addr",
     "upstream_bytes_received",
     "upstream_bytes_sent",
+    "upstream_cache_etag",
+    "upstream_cache_last_modified",
     "upstream_cache_status",
     "upstream_connect_time",
     "upstream_header_time",
@@ -33,9 +39,8 @@ constexpr std::string_view kOfResponse[] = {
 
 /* A client writes what it likes into these, or nothing. */
 constexpr std::string_view kWritten[] = {
-    "arg_*",           "args",           "content_length", "content_type",
-    "cookie_*",        "http_*",         "query_string",   "request_body",
-    "ssl_server_name", "ssl_session_id", "uid_got",
+    "arg_*",  "args",         "content_length",  "content_type",   "cookie_*",
+    "http_*", "query_string", "ssl_server_name", "ssl_session_id", "uid_got",
 };
 
 /* A client can leave these out, but not make them up. $remote_user is not among
