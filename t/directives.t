@@ -724,6 +724,8 @@ accepted('sliding_limit_metrics beside return', location => 'sliding_limit_metri
         ['with a realm without a file', server => $public, location => "$admin auth_basic ops;"],
         ['with changes that need no password', server => $public,
             location => "$admin limit_except GET HEAD { auth_basic off; auth_basic_user_file passwords; }"],
+        ['with certificates that nobody is asked for', http => 'ssl_verify_client on;', server => "$public ssl_verify_client off;",
+            location => $admin],
         ['without any rule, also on a loopback address', server => "listen 127.0.0.1:@{[free_port()]}; $public", location => $admin])
     {
         my ($name, %config) = @$_;
@@ -746,6 +748,7 @@ accepted('sliding_limit_metrics beside return', location => 'sliding_limit_metri
         ['with auth_request', location => "$admin auth_request /auth;"],
         ['with rules for changes alone', location => "$admin limit_except GET HEAD { $allow }"],
         ['with a password for changes alone', location => "$admin limit_except GET HEAD { $password }"],
+        ['with certificates', server => 'ssl_verify_client on;', location => $admin],
         ['that is internal', location => "$admin internal;"],
         ['with an "if"', location => "$admin if (\$arg_a) { return 403; }"],
         ['with an "if" of the server', server => 'if ($arg_a) { return 403; }', location => $admin])

@@ -125,16 +125,26 @@ bool listens_locally(ngx_conf_t *cf, const ngx_http_core_srv_conf_t *server)
     return true;
 }
 
-bool asks_for_certificates([[maybe_unused]] void **server)
+/* The directive knows where its value is, a number that is 0 if it is off: this
+ * module may have been built without the headers of nginx's TLS, for an nginx
+ * that has it. */
+bool asks_for_certificates(const ngx_cycle_t *cycle, void **server)
 {
-#if (NGX_HTTP_SSL)
-    return static_cast<ngx_http_ssl_srv_conf_t *>(
-               server[ngx_http_ssl_module.ctx_index])
-               ->verify
-           != 0;
-#else
+    const ngx_module_t *module = find_module(cycle, "ngx_http_ssl_module");
+
+    if (module == nullptr) {
+        return false;
+    }
+
+    for (ngx_command_t *c = module->commands; c->name.len > 0; c++) {
+        if (view(c->name) == "ssl_verify_client") {
+            auto *conf = static_cast<char *>(server[module->ctx_index]);
+
+            return *reinterpret_cast<ngx_uint_t *>(conf + c->offset) != 0;
+        }
+    }
+
     return false;
-#endif
 }
 
 /* Whether a limit_except has rules for all that changes something:
@@ -166,7 +176,7 @@ bool is_open(ngx_conf_t *cf, const ngx_http_conf_ctx_t &ctx)
     return !location->internal && !has_rule(cf->cycle, ctx.loc_conf)
            && !has_rule_for_changes(cf->cycle, *location)
            && !has_if(ctx.loc_conf) && !has_if(server->ctx->loc_conf)
-           && !asks_for_certificates(ctx.srv_conf)
+           && !asks_for_certificates(cf->cycle, ctx.srv_conf)
            && !listens_locally(cf, server);
 }
 
