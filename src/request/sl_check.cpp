@@ -333,6 +333,8 @@ void Check::conclude(Outcome outcome) noexcept
  * store counts the request late, it may refuse others because of it until the
  * request is taken back: such refusals are not to be remembered. Those that are
  * remembered already are kept: this may be an outage, through which they hold.
+ * (From a bucket it is taken only when the late answer says in which it is:
+ * refusals that are asked for before that may be remembered.)
  */
 void Check::roll_back() noexcept
 {
