@@ -13,3 +13,6 @@ files['bench/peer/inexact.lua'] = { std = '+ngx_lua' }
 
 -- this one in wrk, which calls some of its functions by their names
 files['bench/clients.lua'] = { read_globals = { 'wrk' }, globals = { 'init', 'request', 'done' } }
+
+-- this one is a test's
+files['t/lua/*.lua'] = { std = 'lua54' }

@@ -267,7 +267,8 @@ docker-test: ## build the Docker images without a daemon, and try them
 
 CXX_FILES := $(shell find src bench t -name '*.cpp' -o -name '*.h' -o -name '*.c')
 
-# The texts of the script and the page are generated: cppcheck would stumble over them.
+# The texts of the script and the page are generated: cppcheck would stumble over them. The files of
+# lua/ are checked as the one script that they make.
 lint: ## check formatting, C++ (for musl, too), Lua, shell scripts and that there is one version
 	@scripts/install-packages build lint
 	@clang-format --dry-run -Werror $(CXX_FILES)
@@ -276,8 +277,9 @@ lint: ## check formatting, C++ (for musl, too), Lua, shell scripts and that ther
 	    -i src/monitor/sl_metrics_page.cpp -Isrc src t/unit t/model t/fuzz
 	@scripts/check-includes
 	@scripts/check-version
-	@shellcheck scripts/* examples/try docker/entrypoint docker/modules/sliding-limit/prebuild .ci/run debian/tests/limits-requests
-	@luacheck -q lua bench
+	@shellcheck lua/assemble scripts/* examples/try docker/entrypoint docker/modules/sliding-limit/prebuild .ci/run debian/tests/limits-requests
+	@mkdir -p $(BUILD) && sh lua/assemble > $(BUILD)/script.lua
+	@luacheck -q $(BUILD)/script.lua bench t/lua
 	@for program in bench/*.cpp; do $(CXX) -std=c++17 -fsyntax-only -Isrc "$$program" || exit 1; done
 	@$(MAKE) -s module
 	@scripts/check-musl "$(BUILD)/nginx"

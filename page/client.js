@@ -246,34 +246,22 @@ function showStanding() {
 
 // ---- the timeline of its window
 
-const TICKS = [
-    { look: 'passed', name: 'counted', isOf: ({ refused }) => !refused },
-    { look: 'refused', name: 'refused, and counted', isOf: ({ refused }) => refused },
-];
-
-for (const kind of TICKS) {
-    kind.legend = addNamed(byId('timeline-legend'), 'span', kind);
-}
+const timelineLegend = addNamed(byId('timeline-legend'), 'span', { look: 'passed', name: 'counted' });
 const timelineNote = add(byId('timeline-legend'), 'span');
 
-// A bar; of a refused one, a thin one with a diamond on top: not only the colour differs.
-function tickPath(x, bottom, height, isRefused) {
-    return isRefused
-        ? `M${x - 0.75} ${bottom}v${4 - height}h1.5v${height - 4}zM${x} ${bottom - height - 4}l4 4l-4 4l-4 -4z`
-        : `M${x - 1.5} ${bottom}v${-height}h3v${height}z`;
-}
+// How many requests there are is not told where they are too many to be shown, but what they cost.
+const areAllShown = ({ requests, used }) => requests.reduce((sum, { cost }) => sum + cost, 0) >= used;
 
-function timelineWords({ requests, counted, window }, now) {
-    const refused = requests.filter((request) => request.refused).length;
+function timelineWords(standing, now) {
+    const { requests, window } = standing;
     const ago = (request) => `${timeLeft(now - request.time)} ago`;
 
     if (requests.length === 0) {
         return `In the last ${windowWords(window)} nothing was counted.`;
     }
-    return `Counted in the last ${windowWords(window)}: ${several(counted, 'request', 'requests')}`
-        + `${counted > requests.length ? `, of which the newest ${count(requests.length)} are shown` : ''}`
-        + `${refused > 0 ? `, ${count(refused)} of them refused` : ''}; the newest ${ago(requests[0])}`
-        + `${requests.length > 1 ? `, the oldest of these ${ago(requests.at(-1))}` : ''}.`;
+    return `Counted in the last ${windowWords(window)}: ${areAllShown(standing) ? '' : 'more than '}`
+        + `${several(requests.length, 'request', 'requests')}; the newest ${ago(requests[0])}`
+        + `${requests.length > 1 ? `, the oldest${areAllShown(standing) ? '' : ' that is shown'} ${ago(requests.at(-1))}` : ''}.`;
 }
 
 function drawTimelineAxis(svg, { left, right, bottom }, window) {
@@ -300,12 +288,13 @@ function drawTicks(group, { left, right, bottom, tallest }, { requests, window }
     while (group.childElementCount > requests.length) {
         group.lastChild.remove();
     }
-    requests.forEach(({ time, cost, refused }, index) => {
+    requests.forEach(({ time, cost }, index) => {
         const tick = group.children[index] || add(group, 'path');
         const share = Math.min(1, Math.max(0, 1 - (now - time) / window));
         const height = Math.max(8, Math.round(tallest * cost / most));
-        setAttribute(tick, 'class', refused ? 'refused' : 'passed');
-        setAttribute(tick, 'd', tickPath(Number((left + share * (right - left)).toFixed(1)), bottom, height, refused));
+        const x = Number((left + share * (right - left)).toFixed(1));
+        setAttribute(tick, 'class', 'passed');
+        setAttribute(tick, 'd', `M${x - 1.5} ${bottom}v${-height}h3v${height}z`);
     });
 }
 
@@ -323,12 +312,9 @@ function drawTimeline() {
     drawTimelineAxis(svg, place, standing.window);
     drawTicks(svg.ticks, place, standing, now);
     setAttribute(svg, 'aria-label', timelineWords(standing, now));
-    for (const { legend, isOf } of TICKS) {
-        legend.hidden = !standing.requests.some(isOf);
-    }
+    timelineLegend.hidden = standing.requests.length === 0;
     setText(timelineNote, [
-        standing.counted > standing.requests.length
-            ? `the newest ${count(standing.requests.length)} of ${count(standing.counted)}` : '',
+        areAllShown(standing) ? '' : `the newest ${count(standing.requests.length)}`,
         standing.requests.some(({ cost }) => cost !== 1) ? 'the taller, the more it cost' : '',
     ].filter(Boolean).join('; '));
 }
@@ -337,20 +323,19 @@ const withMilliseconds = inLocalTime({
     hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3,
 });
 
-function showCounted({ requests, counted, window }) {
+function showCounted(standing) {
+    const { requests, window } = standing;
+
     byId('counted').hidden = requests.length === 0;
-    setText(byId('counted').firstElementChild, counted > requests.length
-        ? `The newest ${count(requests.length)} of ${count(counted)} counted requests`
-        : several(counted, 'counted request', 'counted requests'));
+    setText(byId('counted').firstElementChild, areAllShown(standing)
+        ? several(requests.length, 'counted request', 'counted requests')
+        : `The newest ${count(requests.length)} counted requests`);
     showTable(byId('counted-requests'), [
         { title: 'Time', text: ({ time }) => `${window > 43200 ? `${weekday(time)} ` : ''}${withMilliseconds(time)}` },
         ...(requests.some(({ id }) => id !== '') ? [
             { title: 'Id', fill: (cell, { id }) => setKey(cell.firstChild || add(cell, 'span', { class: 'key' }), id) },
         ] : []),
         { title: 'Cost', number: true, text: ({ cost }) => count(cost) },
-        ...(requests.some(({ refused }) => refused) ? [
-            { title: 'Result', text: ({ refused }) => (refused ? 'refused' : 'passed') },
-        ] : []),
     ], requests, ({ time, id }) => id || time.toFixed(2));
 }
 

@@ -39,7 +39,7 @@
  *     sl_redis_locator     where to connect to (sl_sentinel: who knows it)
  *     sl_redis_context     hiredis on nginx's event loop, by sl_redis_adapter
  *     sl_redis_tls         and encrypted
- *     sl_redis_script      lua/sliding_window.lua, embedded
+ *     sl_redis_script      lua/script.lua and what it includes, embedded
  *   answer/          what the client is told
  *     sl_headers           rate-limit headers on every answer
  *     sl_refusal, sl_body  the refusal, and its body

@@ -10,7 +10,7 @@ use lib 't/lib';
 use IO::Socket::INET ();
 use List::Util qw(max);
 use SlidingLimit::Allocations qw(watch_allocations);
-use SlidingLimit::FakeRedis qw(start_fake_cluster start_fake_redis);
+use SlidingLimit::FakeRedis qw(start_fake_cluster);
 use SlidingLimit::Servers qw(free_port get request start_nginx start_redis wait_until);
 use Test::More;
 use Time::HiRes qw(sleep time);
@@ -25,13 +25,6 @@ my $PATIENCE = 2 * $TIMEOUT;
 
 my $redis = start_redis(args => ['--requirepass', 'secret'], cli_args => ['-a', 'secret', '--no-auth-warning']);
 my $dead = free_port();
-
-# Decides only when it is asked for the second time.
-my %asked;
-my $slow = start_fake_redis(sub {
-    my ($socket, undef, @words) = @_;
-    print $socket join '', "*4\r\n", map { ":$_\r\n" } $asked{"@words"}++ ? (2, 1, 60_000_000) : (-1, 0, 0), 1_790_000_000_000_000;
-});
 
 my ($node, $other_node) = start_fake_cluster();
 
@@ -128,7 +121,6 @@ kind 'batch', limits => "sliding_limit zone=batch max=5 $WINDOW;", ask => sub { 
     counts => { batch => [0, 1] };
 kind 'no-script', limits => "sliding_limit zone=no-script max=5 $WINDOW;", counts => { 'no-script' => [0, 1] },
     ask => sub { $redis->cli('SCRIPT', 'FLUSH'); http($_[0]) };
-kind 'undecided', limits => "sliding_limit zone=undecided max=5 $WINDOW store=slow cost=2;";
 kind 'moved', limits => 'sliding_limit zone=moved max=5 window=600s key=MOVED$arg_k store=cluster;';
 kind 'asked', limits => 'sliding_limit zone=asked max=5 window=600s key=ASK$arg_k store=cluster;';
 
@@ -223,7 +215,6 @@ my $http = <<"END";
     add_header X-Status \$sliding_limit_status always;
     sliding_limit_redis redis://:secret\@127.0.0.1:@{[ $redis->port ]}/1 connections=2 timeout=${TIMEOUT}s connect_timeout=${TIMEOUT}s;
     sliding_limit_redis redis://127.0.0.1:$dead name=dead timeout=${TIMEOUT}s connect_timeout=${TIMEOUT}s;
-    sliding_limit_redis redis://127.0.0.1:@{[ $slow->port ]} name=slow connections=2 timeout=${TIMEOUT}s connect_timeout=${TIMEOUT}s;
     sliding_limit_redis cluster://127.0.0.1:@{[ $node->port ]} name=cluster connections=2 timeout=${TIMEOUT}s connect_timeout=${TIMEOUT}s;
     log_format all '\$sliding_limit_status \$sliding_limit_zone \$sliding_limit_key \$sliding_limit_limit \$sliding_limit_remaining '
         '\$sliding_limit_reset \$sliding_limit_retry_after \$sliding_limit_window \$sliding_limit_store \$sliding_limit_time '
@@ -337,7 +328,7 @@ sub step {
 
 # What a connection needs is live only while there is one: two of each server.
 sub wait_for_connections {
-    my %is_store = map { sprintf('%04X', $_->port) => 2 } $redis, $slow, $node, $other_node;
+    my %is_store = map { sprintf('%04X', $_->port) => 2 } $redis, $node, $other_node;
 
     wait_until {
         my %inodes = map { (readlink) // '' => 1 } glob "/proc/$worker/fd/*";

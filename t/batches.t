@@ -197,19 +197,28 @@ subtest 'packed logs and buckets go together, too' => sub {
     }
 };
 
-subtest 'one that costs more is asked about alone' => sub {
+subtest 'one that costs more' => sub {
     at_once('/costs?k=dear');
     my @answers = at_once(map { "/wide?k=$_" } 'cheap1', 'dear', 'cheap2', 'dear');
     is statuses(@answers), join(' ', ('PASSED') x 4), 'all pass';
     is lefts(@answers), '99 89 99 88', 'with what it costs';
 };
 
-subtest 'a key that is no sorted set fails its own request only' => sub {
-    $redis->cli('SET', 'rate_limit:wide:broken', 'by someone');
-    my @answers = at_once(map { "/wide?k=$_" } 'whole1', 'broken', 'whole2');
+subtest 'a key of another type fails its own request only' => sub {
+    $redis->cli('SADD', 'rate_limit:packed_tight!p:broken', 'by someone');
+    my @answers = at_once(map { "/of_each?k=$_" } 'whole1', 'broken', 'whole2');
     is statuses(@answers), 'PASSED FAILED_OPEN PASSED', 'the others are counted';
-    is size_of('wide', 'whole1') . size_of('wide', 'whole2'), '11', 'once each';
-    like $nginx->error_log, qr/1 check\(s\) failed, the last one because: .*WRONGTYPE/, 'and the log says why';
+    is lefts(@answers[0, 2]), '4 4', 'once each';
+    is size_of('roomier', 'broken'), 0, 'it is not, also where it might be';
+    my $keys = 'rate_limit:roomier:broken, rate_limit:packed_tight!p:broken, rate_limit:day!24x86400000:broken';
+    like $nginx->error_log,
+        qr/1 check\(s\) failed, the last one because: a value of another type stands under one of the keys \Q$keys\E$/m,
+        'and the log says why';
+
+    $redis->cli('SET', 'rate_limit:wide:broken', 'by someone');
+    is statuses(at_once(map { "/wide?k=$_" } 'whole3', 'broken')), 'PASSED FAILED_OPEN', 'a string, of a log';
+    $redis->cli('ZADD', 'rate_limit:buckets!6x600000:broken', 1, 'by someone');
+    is statuses(at_once(map { "/buckets?k=$_" } 'whole3', 'broken')), 'PASSED FAILED_OPEN', 'a set, of buckets';
 };
 
 subtest 'a Redis that has forgotten the script' => sub {

@@ -163,6 +163,8 @@ is_good 'as many as cost max in the end', map { settled($_) } 0, 1.1, 2.2;
 is_bad 'one more than cost max in the end', { 'over max' => 1 }, map { settled($_) } 0, 1.1, 2.2, 2.9;
 is_good 'refused while another may not have given back the rest', settled(0), settled(0.5, @no_room);
 is_bad 'refused when it must have', { 'refused with room' => 1 }, settled(0), settled(1.5, @no_room);
+is_good 'refused while what one without an answer has reserved stands',
+    settled(0, status => 'FAILED_OPEN', store => 'none'), settled(1.5, @no_room);
 is_good 'refused when it must have, but for a fault', fault(0.5, 0.6), settled(0), settled(1.5, @no_room);
 is_good "refused when it must have, but for Redis's clock", settled(10), settled(11.5, @no_room),
     event('clock', who => 'redis', step => -6 * $SECOND, begin => 1, end => 1.1);

@@ -51,7 +51,7 @@ subtest 'remembered refusals' => sub { run('deny_cache') };
 
 subtest 'the Lua script in a real Redis' => sub {
     my $redis = start_redis();
-    run('redis_script', $redis->port, 'lua/sliding_window.lua', 'lua/client.lua');
+    run('redis_script', $redis->port, 'lua/assemble');
 };
 
 done_testing();

@@ -213,6 +213,24 @@ subtest 'the embedded store: another zone, another size' => sub {
     is answers($nginx, 3, 'GET /?k=a'), '200:2 429:1', 'with another max what was used stays counted';
 };
 
+subtest 'changing a limit: another algorithm' => sub {
+    my $redis = start_redis();
+    my @with = (http => store($redis));
+    my $with = sub { "location / { sliding_limit zone=ZONE max=2 window=60s key=\$arg_k $_[0]; empty_gif; }" };
+    my $nginx = start_nginx($with->(''), @with);
+    is answers($nginx, 3, 'GET /?k=KEY'), '200:2 429:1';
+
+    for my $algorithm ('algorithm=packed', 'algorithm=buckets') {
+        reload($nginx, $with->($algorithm), @with);
+        is answers($nginx, 3, 'GET /?k=KEY'), '200:2 429:1', "$algorithm begins anew";
+    }
+    reload($nginx, $with->('algorithm=log'), @with);
+    is answers($nginx, 1, 'GET /?k=KEY'), '429:1', 'what was counted before is there again';
+
+    my @names = section($OPERATIONS, 'What stands in Redis') =~ /^\| `algorithm=\w+` \| `(\S+)`/mg;
+    is join(' ', sort split /\n/, $redis->cli('KEYS', 'rate_limit:ZONE*')), join(' ', sort @names), 'the names that are said';
+};
+
 SKIP: {
     skip 'the module is built in' unless module();
 
@@ -230,7 +248,7 @@ SKIP: {
 }
 
 subtest 'questions: who is exempt' => sub {
-    my ($example) = blocks(section($FAQ, 'How do I exempt somebody?'), 'nginx');
+    my ($example) = blocks(section($FAQ, 'How do I exempt a client?'), 'nginx');
     my $nginx = start_example($example, application => $application->port);
     is answers($nginx, 101, 'GET /'), '200:101', 'this machine is';
     is answers($nginx, 101, 'GET /', from => '127.0.0.2'), '200:100 429:1', 'another address is not';

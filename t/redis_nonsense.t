@@ -5,7 +5,7 @@ use strict;
 use warnings;
 use lib 't/lib';
 
-use SlidingLimit::FakeRedis qw(read_command start_fake_redis);
+use SlidingLimit::FakeRedis qw(numbers read_command start_fake_redis);
 use SlidingLimit::Servers qw(start_nginx get wait_until);
 use Socket qw(SOL_SOCKET SO_LINGER);
 use Test::More;
@@ -49,17 +49,21 @@ my @nonsense = (
     ['an integer', ":1\r\n", qr/not what the script returns/],
     ['nil', "\$-1\r\n", qr/not what the script returns/],
     ['a nil array', "*-1\r\n", qr/not what the script returns/],
-    ['an array that is too short', "*3\r\n:1\r\n:1\r\n:1\r\n", qr/not what the script returns/],
-    ['an array that is too long', "*6\r\n" . ":1\r\n" x 6, qr/not what the script returns/],
-    ['wrong types in the array', "*4\r\n:1\r\n\$1\r\n1\r\n:1\r\n:1\r\n", qr/not what the script returns/],
-    ['negative numbers', "*4\r\n:1\r\n:-7\r\n:1\r\n:1\r\n", qr/not what the script returns/],
-    ['a max below 0 that was given', "*5\r\n" . ":1\r\n" x 4 . ":-1\r\n", qr/not what the script returns/],
-    ['neither yes nor no', "*4\r\n:4\r\n:1\r\n:1\r\n:1\r\n", qr/not what the script returns/],
+    ['an empty string', "\$0\r\n\r\n", qr/not what the script returns/],
+    ['too few numbers', numbers((1) x 3), qr/not what the script returns/],
+    ['too many numbers', numbers((1) x 6), qr/not what the script returns/],
+    ['a byte too few', numbers((1) x 4) =~ s/32/31/r =~ s/.\r\n\z/\r\n/sr, qr/not what the script returns/],
+    ['a byte too many', numbers((1) x 4) =~ s/32/33/r =~ s/\r\n\z/x\r\n/r, qr/not what the script returns/],
+    ['negative numbers', numbers(1, -7, 1, 1), qr/not what the script returns/],
+    ['a max below 0 that was given', numbers((1) x 4, -1), qr/not what the script returns/],
+    ['neither yes nor no', numbers(4, 1, 1, 1), qr/not what the script returns/],
+    ['less than no', numbers(-2, 1, 1, 1), qr/not what the script returns/],
+    ['an array of numbers', "*4\r\n" . ":1\r\n" x 4, qr/not what the script returns/],
     ['nested arrays', "*4\r\n*1\r\n:1\r\n:1\r\n:1\r\n:1\r\n", qr/not what the script returns/],
     ['very deep nesting', "*1\r\n" x 1000, qr/unlike any that was asked for/],
     ['an array of 4294967295', "*4294967295\r\n", qr/is down/],
     ['an array of 2147483647', "*2147483647\r\n", qr/unlike any that was asked for/],
-    ['a number that overflows', "*4\r\n:1\r\n:99999999999999999999999\r\n:1\r\n:1\r\n", qr/is down|not what/],
+    ['a number that overflows', ":99999999999999999999999\r\n", qr/is down|not what/],
     ['a reply that nothing asked for', "$GOOD+OK\r\n", qr/a reply came that nothing asked for/],
     ['two replies for one', $GOOD . $GOOD, qr/a reply came that nothing asked for/],
 );
@@ -157,7 +161,7 @@ subtest 'a reset in mid-reply' => sub {
             print $socket $GOOD;
             return 1;
         }
-        print $socket "*4\r\n:1\r\n";
+        print $socket substr $GOOD, 0, 20;
         setsockopt $socket, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0;
         close $socket;
         0;

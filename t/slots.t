@@ -7,7 +7,7 @@ use warnings;
 use lib 't/lib';
 
 use SlidingLimit::Cluster qw(slot start_cluster start_cluster_node);
-use SlidingLimit::FakeRedis qw(read_command start_fake_redis);
+use SlidingLimit::FakeRedis qw(numbers read_command start_fake_redis);
 use SlidingLimit::Load qw(start_load);
 use SlidingLimit::Rights qw(rules);
 use SlidingLimit::Servers qw(get start_nginx start_redis wait_until);
@@ -141,12 +141,11 @@ my $checks_of = sub {
                 print $socket "-$error\r\n";
             }
             elsif ($keys > 1) {
-                print $socket "*7\r\n" . ":1\r\n" x 6 . ":1790000000000000\r\n";
+                print $socket numbers((1) x 6, 1_790_000_000_000_000);
             }
             else {
                 my $used = ++$seen{$first};
-                print $socket "*4\r\n:", ($used <= 5 ? 2 : 0), "\r\n:", ($used <= 5 ? $used : 5),
-                    "\r\n:60000000\r\n:1790000000000000\r\n";
+                print $socket numbers($used <= 5 ? (2, $used) : (0, 5), 60_000_000, 1_790_000_000_000_000);
             }
         }
     });
@@ -188,7 +187,7 @@ subtest 'one error by chance when a connection is set up is no proof of slots' =
             my $keys = $command eq 'EVALSHA' ? $args[1] : 0;
             print $socket $command ne 'EVALSHA' ? "+OK\r\n"
                 : $keys == 2 && ++$of_two == 1 ? "-ERR just this once\r\n"
-                : '*' . (3 * $keys + 1) . "\r\n" . ":2\r\n:1\r\n:60000000\r\n" x $keys . ":1790000000000000\r\n";
+                : numbers((2, 1, 60_000_000) x $keys, 1_790_000_000_000_000);
         }
     });
     my $nginx = nginx_for('redis://127.0.0.1:' . $moody->port);

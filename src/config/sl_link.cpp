@@ -125,10 +125,9 @@ void note_how_zones_are_used(const MainConf &mcf)
         bool divided = limits.size() > 1 && are_divided(limits);
 
         for (Limit &limit : limits) {
-            limit.may_be_taken_back = divided || limit.count_status != nullptr
-                                      || limit.settle != nullptr;
-
-            if (limit.may_be_taken_back || limit.zone->counts_refused) {
+            if (divided || limit.count_status != nullptr
+                || limit.settle != nullptr || limit.zone->counts_refused)
+            {
                 limit.zone->is_revised = true;
             }
 

@@ -76,9 +76,7 @@ void write_requests(uint64_t now_us, const Standing &standing, Output &text)
         write_moment(now_us, -request.ago_us, text);
         text << ",\"id\":";
         text.json_string(request.id_text())
-            << ",\"cost\":" << request.cost
-            << ",\"refused\":" << (request.was_refused ? "true" : "false")
-            << "}";
+            << ",\"cost\":" << request.cost << "}";
     }
 
     text << "]";

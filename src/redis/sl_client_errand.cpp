@@ -12,7 +12,7 @@ namespace sl {
 namespace {
 
 /* The script, two keys, and few words that are short. */
-constexpr size_t kMaxCommand = kMaxClientScript + sizeof(RedisKey::data)
+constexpr size_t kMaxCommand = kMaxScript + sizeof(RedisKey::data)
                                + sizeof(IndexKey::data)
                                + 16 * (CommandWriter::kAroundWord + kMaxDigits);
 
@@ -20,19 +20,19 @@ std::string_view word_for(Act act)
 {
     switch (act) {
     case Act::kForget:
-        return "forget";
+        return ":forget";
 
     case Act::kBan:
-        return "ban";
+        return ":ban";
 
     case Act::kOverride:
-        return "max";
+        return ":max";
 
     case Act::kLook:
         break;
     }
 
-    return "look";
+    return ":look";
 }
 
 std::string_view write(const LimitQuery &client,
@@ -42,11 +42,11 @@ std::string_view write(const LimitQuery &client,
     /* while a slot moves, a command that names a key which is not there is not
      * taken if it names others: who looks gets by with one */
     bool is_look = intervention.act == Act::kLook;
-    CommandWriter command(room, is_look ? 9 : 10);
-    char algorithm[kMaxDigits];
+    CommandWriter command(room, is_look ? 10 : 11);
+    char kind[kMaxKind];
 
     command.add("EVAL");
-    command.add(client_script_text());
+    command.add(script_text());
     command.add(is_look ? 1 : 2);
     command.add(key.view());
 
@@ -55,10 +55,11 @@ std::string_view write(const LimitQuery &client,
     }
 
     command.add(word_for(intervention.act));
-    command.add(client.window_us);
-    command.add(algorithm_word(client.algorithm, client.buckets, algorithm));
+    command.add(kind_word(client.algorithm, client.buckets, kind));
     command.add(intervention.for_us);
     command.add(intervention.max);
+    command.add(client.window_us);
+    command.add(1);
 
     return {room, command.size()};
 }
@@ -127,8 +128,7 @@ bool read(const redisReply &reply, size_t shown, Standing *standing)
 
     for (size_t i = 0; i < shown; i++, words += kWordsPerRequest) {
         if (!read_request(words[0]->integer, words[1]->integer,
-                          words[2]->integer, text_of(words[3]),
-                          &standing->requests[i]))
+                          text_of(words[2]), &standing->requests[i]))
         {
             return false;
         }
@@ -146,7 +146,9 @@ PendingQuestion *ClientErrand::send(const ErrandDesk &desk,
 {
     std::string_view prefix = view(desk.settings().prefix);
     KeyStyle style = desk.key_style();
-    RedisKey key = redis_key(prefix, client.zone, client.key, style);
+    RedisKey key = redis_key(
+        prefix, client.zone, client.key, style,
+        KeyFormat(client.algorithm, client.buckets, client.window_us));
     IndexKey index = index_key(prefix, client.zone, key, style);
     auto *errand = new (std::nothrow)
         ClientErrand(key, intervention.act != Act::kLook, receiver);

@@ -263,7 +263,7 @@ void ConnectionSetup::on_probe(RedisCommand *self, redisReply *reply) noexcept
         return;
     }
 
-    if (reply->type != REDIS_REPLY_ARRAY) {
+    if (reply->type != REDIS_REPLY_STRING) {
         setup->connection_.fail(Trouble::kUnreachable,
                                 "its answers are not those of a Redis");
         return;

@@ -17,7 +17,8 @@ std::string_view RedisBatch::write(char (&text)[kMaxSize]) const noexcept
 {
     size_t limits = calls_[0]->limits();
     size_t ids = calls_[0]->id().empty() ? 0 : count_;
-    CommandWriter command(text, 3 + count_ * limits + 1 + 2 * limits + ids);
+    CommandWriter command(text, 3 + count_ * limits
+                                    + ScriptText::shared_words(limits) + ids);
 
     command.add("EVALSHA");
     command.add(script_sha());

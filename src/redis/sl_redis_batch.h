@@ -44,7 +44,7 @@ class RedisBatch final : public RedisCommand {
         + kMaxLimitsInAnswer
               * (CommandWriter::kAroundWord + sizeof(RedisKey::data))
         + CallGroup::kMaxCalls * (CommandWriter::kAroundWord + kUuidSize)
-        + ScriptText::kMaxShortLimits;
+        + ScriptText::kMaxShared;
 
     /* In Redis's protocol, to `text`. */
     std::string_view write(char (&text)[kMaxSize]) const noexcept;

@@ -59,7 +59,7 @@ ScriptArgs Provisional::args_of(bool is_abandoned, int64_t time_us,
 
     args.id = {id_, id_size_};
     args.slot = slot_;
-    args.time_us = time_us;
+    args.settle(time_us);
 
     for (size_t i = 0; i < count_; i++) {
         const Kept &kept = kept_[i];
@@ -88,6 +88,24 @@ ScriptArgs Provisional::uncertain(bool is_abandoned) const noexcept
 
 /* ---- a call ---- */
 
+namespace {
+
+/* Each unit is an entry of a log: together, requests that take many of them
+ * would hold up Redis. */
+bool take_few_units(const ScriptArgs &args)
+{
+    constexpr int64_t kMostUnits = 64;
+
+    return args.task == ScriptArgs::Task::kCheck
+           && std::all_of(args.limits, args.limits + args.count,
+                          [](const ScriptLimit &limit) {
+                              return limit.algorithm != Algorithm::kLog
+                                     || limit.cost <= kMostUnits;
+                          });
+}
+
+}  // namespace
+
 CallPtr RedisCall::create(Kind kind, const ScriptArgs &args,
                           AnswerReceiver *receiver) noexcept
 {
@@ -97,9 +115,9 @@ CallPtr RedisCall::create(Kind kind, const ScriptArgs &args,
 
     if (call != nullptr) {
         call->keys_ = text.keys().of(call->command_);
-        call->shared_ = text.limits().of(call->command_);
+        call->shared_ = text.shared().of(call->command_);
         call->id_ = text.id().of(call->command_);
-        call->may_be_joined_ = text.is_short();
+        call->may_be_joined_ = take_few_units(args);
     }
 
     return call;
@@ -137,8 +155,7 @@ RedisCall::RedisCall(Kind kind, size_t limits, unsigned slot,
       carrier_(nullptr), waited_(0),
       timer_(Wakeup::calling<&RedisCall::end_time>(this, Wakeup::kNeeded)),
       is_late_(false), late_since_(0), watch_(nullptr), is_abandoned_(false),
-      is_undecided_(false), is_retried_(false), needs_asking_(false),
-      redirects_(0)
+      is_retried_(false), needs_asking_(false), redirects_(0)
 {}
 
 RedisCall::~RedisCall()

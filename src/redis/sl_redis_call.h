@@ -1,5 +1,5 @@
 /*
- * A call of lua/sliding_window.lua: what it says, who waits for the answer, and
+ * A call of the script: what it says, who waits for the answer, and
  * what has to be done if nobody does. Or an errand, some other command that an
  * operator has a use for; it takes the same way, but alone.
  *
@@ -164,12 +164,6 @@ class RedisCall final : public RedisCommand,
         return shared_ == other.shared_;
     }
 
-    /* What is said to one of them would be said to the other. */
-    bool asks_the_same(const RedisCall &other) const noexcept
-    {
-        return keys_ == other.keys_ && shared_ == other.shared_;
-    }
-
     /* Such a command has the keys and the ids of all its calls, and once the
      * words that they share. Where no ids are kept there are none. */
     std::string_view keys() const noexcept { return keys_; }
@@ -262,10 +256,6 @@ class RedisCall final : public RedisCommand,
     /* It is to be sent again, whenever that may be: its time begins anew. */
     void start_over() noexcept;
 
-    /* The script has been asked alone, and wants to be asked once more. */
-    bool is_undecided() const noexcept { return is_undecided_; }
-    void set_undecided() noexcept { is_undecided_ = true; }
-
     /* Redis has lost the script. False if that has happened to this call
      * before. */
     bool may_be_retried() noexcept { return !std::exchange(is_retried_, true); }
@@ -356,7 +346,6 @@ class RedisCall final : public RedisCommand,
     Watch *watch_;
 
     bool is_abandoned_;
-    bool is_undecided_;
     bool is_retried_;
     bool needs_asking_;
     unsigned redirects_;

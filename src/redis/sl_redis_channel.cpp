@@ -15,15 +15,14 @@ namespace {
 constexpr size_t kMaxCalls = 10000;
 
 /*
- * In a log, packed or not, an entry is found by its id, so it is changed only
- * once, however often that is tried. A bucket has no ids: what is taken from it
- * twice would be somebody else's. What is added to it twice is too much, which
- * is better than too little.
+ * In a log units are found by the request's id, so they are changed only once,
+ * however often that is tried. Packed logs and buckets have no ids: what is
+ * taken from them twice would be somebody else's. What is added twice is too
+ * much, which is better than too little.
  */
 bool may_be_repeated(const ScriptLimit &limit)
 {
-    return limit.algorithm != Algorithm::kBuckets
-           || limit.true_cost > limit.cost;
+    return limit.algorithm == Algorithm::kLog || limit.true_cost > limit.cost;
 }
 
 /* After so long all that the limits have counted has left their windows; the
@@ -87,11 +86,6 @@ bool RedisChannel::is_usable() noexcept
 
 PendingQuestion *RedisChannel::ask(CallPtr &&call, Answer *answer) noexcept
 {
-    if (undecided_.has_like(*call)) {
-        *answer = refusal(*call);
-        return nullptr;
-    }
-
     /* so that the server has something to do while this worker goes on */
     if (collected_.has_enough()) {
         send_collected();
@@ -148,7 +142,7 @@ void RedisChannel::settle(const ScriptArgs &all) noexcept
 {
     bool is_uncertain = all.time_us == Store::kUncertain;
     ScriptArgs args = all.only([&](size_t i) {
-        /* nobody knows in which bucket it is, if it is in one */
+        /* nobody knows when it was counted, by which others find it */
         return !is_uncertain || may_be_repeated(all.limits[i]);
     });
 
@@ -245,10 +239,6 @@ CallPtr RedisChannel::send_alone(CallPtr call) noexcept
     if (is_held) {
         backlog_.hold(std::move(call));
     } else {
-        if (call->is_undecided()) {
-            undecided_.add(*call);
-        }
-
         calls_.push(std::move(call));
     }
 
@@ -323,16 +313,8 @@ void RedisChannel::timed_out(RedisCall &call) noexcept
     }
 
     call.set_late();
-
-    /* a server that goes on replying, only not with a decision, is not blamed
-     */
-    if (call.is_undecided()) {
-        call.reply(refusal(call));
-    } else {
-        call.reply(Answer::none(StoreError::kTimeout));
-        recovery_.timed_out();
-    }
-
+    call.reply(Answer::none(StoreError::kTimeout));
+    recovery_.timed_out();
     recovery_.look_soon();
 
     /* frees the call, perhaps */

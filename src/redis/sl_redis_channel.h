@@ -2,8 +2,8 @@
  * One connection of a worker to one server, and the calls on their way over
  * it. Sees to it that nobody waits longer than `timeout`.
  *
- * Ordinary questions of one turn of the event loop go out together, in as few
- * commands as possible. All else goes out at once, after them. So what is
+ * Questions of one turn of the event loop go out together, in as few commands
+ * as possible. All else goes out at once, after them. So what is
  * settled is settled after it was counted, and before anything asked later.
  * What cannot be settled because the server is away waits for its return.
  */
@@ -14,7 +14,6 @@
 #include "redis/sl_redis_batch.h"
 #include "redis/sl_redis_connection.h"
 #include "redis/sl_redis_recovery.h"
-#include "redis/sl_redis_undecided.h"
 
 namespace sl {
 
@@ -85,8 +84,7 @@ class RedisChannel final : private RedisUser,
         return recovery_.is_down() || !connection_.accepts();
     }
 
-    /* Sends a question. nullptr if that cannot be, or need not be: then the
-     * answer is in `*answer`. */
+    /* Sends a question. nullptr if that cannot be: why is in `*answer`. */
     PendingQuestion *ask(CallPtr &&call, Answer *answer) noexcept;
 
     /* Sends an errand, in the same way. */
@@ -137,10 +135,7 @@ class RedisChannel final : private RedisUser,
     void send_collected() noexcept;
     bool send_together(CallGroup &group) noexcept;
 
-    void answered(CallPtr call, const redisReply *reply) noexcept;
-    void answered_together(CallGroup &group, const redisReply *reply) noexcept;
-    bool understand(const redisReply *reply, size_t limits, LimitState *states,
-                    int64_t *time_us, uint32_t *undecided) noexcept;
+    void answered(CallGroup &group, const redisReply *reply) noexcept;
     void answered_with_error(CallGroup &group, std::string_view error) noexcept;
     void lost(CallGroup &group) noexcept;
     void errand_replied(RedisCall &errand, const redisReply *reply) noexcept;
@@ -148,11 +143,10 @@ class RedisChannel final : private RedisUser,
     void try_later(CallPtr call) noexcept;
     void deliver(RedisCall &call, const Answer &answer) noexcept;
     CallPtr ask_alone(CallPtr call) noexcept;
-    CallPtr ask_again(CallPtr call) noexcept;
-    Answer refusal(const RedisCall &undecided) const noexcept;
     CallPtr try_elsewhere(CallPtr call, RedisError kind,
                           std::string_view error) noexcept;
     CallPtr retry_with_script(CallPtr call) noexcept;
+    void report_misplaced(const RedisCall &call) noexcept;
     void report_error(RedisError kind, std::string_view error) noexcept;
 
     bool is_oldest_late() const noexcept;
@@ -186,9 +180,8 @@ class RedisChannel final : private RedisUser,
     Wakeup turn_end_ = Wakeup::calling<&RedisChannel::send_collected>(
         this, Wakeup::kCancelable);
 
-    /* Calls without a reply yet, and those of them that ask again. */
+    /* Calls without a reply yet. */
     CallQueue calls_;
-    UndecidedCalls undecided_;
 
     Backlog backlog_;
 };

@@ -73,8 +73,7 @@ bool RedisConnection::send_probe(RedisCommand *command, const RedisKey *keys,
                                  size_t count) noexcept
 {
     char room[ScriptText::kMaxSize];
-    ScriptText call(ScriptArgs::probe(keys, count), room,
-                    ScriptText::Form::kFull);
+    ScriptText call(ScriptArgs::probe(keys, count), room);
 
     return send(command, call.all().data(), call.all().size());
 }

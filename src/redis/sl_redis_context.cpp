@@ -6,15 +6,14 @@
 #include "redis/sl_command_writer.h"
 #include "redis/sl_redis_adapter.h"
 #include "redis/sl_redis_tls.h"
-#include "store/pure/sl_limit_state.h"
 
 namespace sl {
 
 namespace {
 
-/* No reply to a check has more elements than an answer about kMaxLimits limits,
- * nor any reply more arrays inside each other than the one to ROLE. */
-constexpr size_t kMaxElements = numbers_in_ruled_answer(kMaxLimits);
+/* The answers to checks are strings. No other reply that is not for operators
+ * is larger, or has more arrays inside each other, than the one to ROLE. */
+constexpr size_t kMaxElements = 64;
 constexpr int kMaxDepth = 3;
 
 /* Operators are told more: an array of numbers and texts, which may be in

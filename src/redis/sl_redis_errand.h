@@ -1,6 +1,6 @@
 /*
  * How the errands of operators get to a server, and what operators are told if
- * they do not. An errand is a command other than the script that counts; see
+ * they do not. An errand is a command other than a call about a request; see
  * ErrandReceiver.
  */
 

@@ -48,6 +48,18 @@ bool may_be_about_several(RedisError error)
     return error == RedisError::kCrossSlot || error == RedisError::kThisCall;
 }
 
+/* Takes the first of some keys that are written in Redis's protocol. */
+std::string_view take_key(std::string_view *keys)
+{
+    keys->remove_prefix(keys->find('\n') + 1);
+
+    std::string_view key = keys->substr(0, keys->find('\r'));
+
+    keys->remove_prefix(key.size() + 2);
+
+    return key;
+}
+
 }  // namespace
 
 void RedisChannel::replied(RedisCall *const *calls, size_t count,
@@ -56,10 +68,6 @@ void RedisChannel::replied(RedisCall *const *calls, size_t count,
     CallGroup group;
 
     for (size_t i = 0; i < count; i++) {
-        if (calls[i]->is_undecided()) {
-            undecided_.remove(*calls[i]);
-        }
-
         group.add(calls_.take(*calls[i]));
     }
 
@@ -71,10 +79,8 @@ void RedisChannel::replied(RedisCall *const *calls, size_t count,
             : errand_replied(*group.calls[0], reply);
     } else if (reply->type == REDIS_REPLY_ERROR) {
         answered_with_error(group, text_of(reply));
-    } else if (group.count == 1) {
-        answered(std::move(group.calls[0]), reply);
     } else {
-        answered_together(group, reply);
+        answered(group, reply);
     }
 }
 
@@ -137,76 +143,47 @@ void RedisChannel::answered_with_error(CallGroup &group,
     }
 }
 
-void RedisChannel::answered(CallPtr call, const redisReply *reply) noexcept
+/* Tells each call of a group what it would be told if it were alone. */
+void RedisChannel::answered(CallGroup &group, const redisReply *reply) noexcept
 {
-    Answer answer = Answer::none(StoreError::kNonsense);
-    uint32_t undecided = 0;
+    RedisCall &first = *group.calls[0];
 
     /* what the reply says to what settles does not matter */
-    if (call->settles()) {
-        if (!call->is_late()) {
+    if (first.settles()) {
+        if (!first.is_late()) {
             recovery_.succeeded();
         }
 
         return;
     }
 
-    answer.known = understand(reply, call->limits(), answer.states,
-                              &answer.time_us, &undecided);
-
-    if (answer.known && undecided != 0) {
-        call = ask_again(std::move(call));
-        answer = Answer::none(StoreError::kConnection);
-    }
-
-    if (call != nullptr) {
-        deliver(*call, answer);
-    }
-}
-
-/* Tells each call of a group what it would be told if it were alone. */
-void RedisChannel::answered_together(CallGroup &group,
-                                     const redisReply *reply) noexcept
-{
-    size_t limits = group.calls[0]->limits();
+    size_t limits = first.limits();
     LimitState states[kMaxLimitsInAnswer];
     int64_t time_us = 0;
-    uint32_t undecided = 0;
+    uint32_t misplaced = 0;
     bool is_known =
-        understand(reply, group.count * limits, states, &time_us, &undecided);
+        read_reply(reply, group.count * limits, states, &time_us, &misplaced);
+
+    if (!is_known) {
+        connection_.fail(Trouble::kUnreachable,
+                         "its answer is not what the script returns");
+    }
 
     for (size_t i = 0; i < group.count; i++) {
-        CallPtr &call = group.calls[i];
+        RedisCall &call = *group.calls[i];
         Answer answer = Answer::none(StoreError::kNonsense);
 
-        if (is_known && (undecided & uint32_t{1} << i * limits)) {
-            call = ask_alone(std::move(call));
-            answer = Answer::none(StoreError::kConnection);
+        if (is_known && (misplaced & uint32_t{1} << i * limits)) {
+            report_misplaced(call);
+            answer.error = StoreError::kScript;
         } else if (is_known) {
             answer.known = true;
             answer.time_us = time_us;
             std::copy_n(states + i * limits, limits, answer.states);
         }
 
-        if (call != nullptr) {
-            deliver(*call, answer);
-        }
+        deliver(call, answer);
     }
-}
-
-/* What read_reply() does; if it cannot, the connection is of no use. */
-bool RedisChannel::understand(const redisReply *reply, size_t limits,
-                              LimitState *states, int64_t *time_us,
-                              uint32_t *undecided) noexcept
-{
-    bool is_answer = read_reply(reply, limits, states, time_us, undecided);
-
-    if (!is_answer) {
-        connection_.fail(Trouble::kUnreachable,
-                         "its answer is not what the script returns");
-    }
-
-    return is_answer;
 }
 
 /* ---- replies to errands ---- */
@@ -285,11 +262,10 @@ void RedisChannel::deliver(RedisCall &call, const Answer &answer) noexcept
 }
 
 /*
- * Together with others it could not be decided: something about it is not
- * ordinary. It has not been counted then. (If the script failed halfway, it may
- * have been: where it is known by its id it is not counted twice, and elsewhere
- * too much is counted, never too little.) What nobody waits for any longer is
- * gone.
+ * What was said of it and others may not be true of it alone. It has not been
+ * counted then. (If the script failed halfway, it may have been: in a log it is
+ * not counted twice, and elsewhere too much is counted, never too little.) What
+ * nobody waits for any longer is gone.
  */
 CallPtr RedisChannel::ask_alone(CallPtr call) noexcept
 {
@@ -301,47 +277,6 @@ CallPtr RedisChannel::ask_alone(CallPtr call) noexcept
     call->part();
 
     return send(std::move(call));
-}
-
-/*
- * The script has counted nothing yet: to decide, it has more to tidy up than it
- * does in one call. Each call leaves it less, and lets others have their turn.
- * Where too many ask already, or too little time is left for an answer to come
- * before it is up, the request is refused.
- */
-CallPtr RedisChannel::ask_again(CallPtr call) noexcept
-{
-    if (call->is_late()) {
-        return nullptr;
-    }
-
-    recovery_.succeeded();
-
-    auto needed = static_cast<ngx_msec_int_t>(settings_.timeout / 4);
-
-    if (undecided_.is_full() || call->time_left() < needed) {
-        deliver(*call, refusal(*call));
-        return nullptr;
-    }
-
-    call->set_undecided();
-
-    return send(std::move(call));
-}
-
-/* The answer to a request of which nobody knows whether it is within its
- * limits: it is refused and not counted. If it comes back after the time that
- * it has waited, there will be less to tidy up. */
-Answer RedisChannel::refusal(const RedisCall &undecided) const noexcept
-{
-    Answer answer = Answer::none(StoreError::kTimeout);
-    auto wait_us = static_cast<int64_t>(settings_.timeout) * 1000;
-
-    answer.known = true;
-    std::fill_n(answer.states, undecided.limits(),
-                LimitState{false, false, kUnknownUse, wait_us});
-
-    return answer;
 }
 
 /* The call has not run. It may run on another server, or if it is sent again.
@@ -371,6 +306,29 @@ CallPtr RedisChannel::retry_with_script(CallPtr call) noexcept
     }
 
     return send(std::move(call));
+}
+
+/* Somebody else has written there. */
+void RedisChannel::report_misplaced(const RedisCall &call) noexcept
+{
+    char text[Outage::kMaxReason];
+    size_t size = 0;
+
+    auto add = [&](std::string_view more) {
+        size += more.copy(text + size, sizeof(text) - size);
+    };
+
+    add("a value of another type stands under ");
+    add(call.limits() > 1 ? "one of the keys " : "the key ");
+
+    std::string_view keys = call.keys();
+
+    for (size_t i = 0; i < call.limits(); i++) {
+        add(i > 0 ? ", " : "");
+        add(take_key(&keys));
+    }
+
+    log_.complain({text, size});
 }
 
 void RedisChannel::report_error(RedisError kind,

@@ -8,15 +8,10 @@ namespace {
 
 /* generated from the files in lua/ by the `config` script */
 constexpr std::string_view kText =
-#include "sl_sliding_window.inc"
+#include "sl_script.inc"
     ;
 
-constexpr std::string_view kClientText =
-#include "sl_client.inc"
-    ;
-
-static_assert(kClientText.size() <= kMaxClientScript,
-              "the script must be shorter");
+static_assert(kText.size() <= kMaxScript, "the script must be shorter");
 
 constexpr size_t kShaHexSize = 40;
 
@@ -40,11 +35,6 @@ struct Sha {
 std::string_view script_text() noexcept
 {
     return kText;
-}
-
-std::string_view client_script_text() noexcept
-{
-    return kClientText;
 }
 
 std::string_view script_sha() noexcept

@@ -158,10 +158,9 @@ void RedisStore::stop() noexcept
     }
 }
 
-ScriptArgs RedisStore::args_for(const Query &query,
-                                int64_t time_us) const noexcept
+ScriptArgs RedisStore::args_for(const Query &query) const noexcept
 {
-    ScriptArgs args(query, time_us, view(settings_.prefix),
+    ScriptArgs args(query, view(settings_.prefix),
                     is_cluster() ? KeyStyle::kInBraces : KeyStyle::kPlain);
 
     /* on a cluster all keys of a question are in one slot */
@@ -192,7 +191,7 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
         return nullptr;
     }
 
-    ScriptArgs args = args_for(query, ScriptArgs::kAsk);
+    ScriptArgs args = args_for(query);
     RedisChannel *channel = channel_for(args);
 
     if (channel == nullptr) {
@@ -220,8 +219,10 @@ PendingQuestion *RedisStore::ask(const Query &query, AnswerReceiver &receiver,
 
 void RedisStore::settle(const Query &query, int64_t time_us) noexcept
 {
-    ScriptArgs args = args_for(query, time_us);
+    ScriptArgs args = args_for(query);
     RedisChannel *channel = channel_for(args);
+
+    args.settle(time_us);
 
     if (channel != nullptr) {
         channel->settle(args);

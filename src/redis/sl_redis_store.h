@@ -96,7 +96,7 @@ class RedisStore final : public Store {
     }
 
     void watch_passwords() noexcept;
-    ScriptArgs args_for(const Query &query, int64_t time_us) const noexcept;
+    ScriptArgs args_for(const Query &query) const noexcept;
     RedisChannel *channel_for(const ScriptArgs &args) noexcept;
 
     /* While it is started. */

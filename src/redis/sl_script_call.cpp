@@ -8,13 +8,15 @@ namespace sl {
 
 namespace {
 
-/* What the script says of a request that it has not decided about yet. */
-constexpr int64_t kUndecided = -1;
+/* What the script says of a request one of whose keys holds another type. */
+constexpr int64_t kMisplaced = -1;
 
 ScriptLimit script_limit(const LimitQuery &limit, std::string_view prefix,
                          KeyStyle style)
 {
-    return ScriptLimit{redis_key(prefix, limit.zone, limit.key, style),
+    KeyFormat format(limit.algorithm, limit.buckets, limit.window_us);
+
+    return ScriptLimit{redis_key(prefix, limit.zone, limit.key, style, format),
                        limit.window_us,
                        limit.max,
                        limit.cost,
@@ -22,135 +24,124 @@ ScriptLimit script_limit(const LimitQuery &limit, std::string_view prefix,
                        limit.buckets,
                        limit.counts_refused,
                        limit.dry_run,
-                       limit.algorithm == Algorithm::kPacked
-                           && limit.may_be_taken_back,
                        limit.true_cost};
 }
 
-/* Most questions are: they cost 1, refused requests do not count, and there is
- * no dry run. The script has a short form for them. */
-bool are_ordinary(const ScriptArgs &args)
+/* Only logs keep it, and find by it what is to be settled. */
+bool needs_id(const ScriptArgs &args)
 {
-    if (args.count == 0 || args.time_us != ScriptArgs::kAsk) {
-        return false;
+    return std::any_of(args.limits, args.limits + args.count,
+                       [](const ScriptLimit &limit) {
+                           return limit.algorithm == Algorithm::kLog;
+                       });
+}
+
+/* Words that a task has besides the keys and what ScriptText::shared() is in a
+ * check. */
+size_t words_of(ScriptArgs::Task task, bool has_id)
+{
+    switch (task) {
+    case ScriptArgs::Task::kCheck:
+        return has_id ? 1 : 0;
+
+    case ScriptArgs::Task::kTry:
+        return has_id ? 2 : 1;
+
+    case ScriptArgs::Task::kSettle:
+        break;
     }
 
-    return std::all_of(
-        args.limits, args.limits + args.count, [](const ScriptLimit &limit) {
-            return limit.cost == 1 && !limit.counts_refused && !limit.dry_run;
-        });
+    return 3;
 }
 
-/* In the short form an id is only sent to where it is kept. */
-bool keep_ids(const ScriptArgs &args)
+/* In one word for all limits, as most calls have one. What is refused does not
+ * matter when it is settled. */
+std::string_view kinds_of(const ScriptArgs &args,
+                          char (&room)[ScriptText::kMaxKinds])
 {
-    return std::any_of(
-        args.limits, args.limits + args.count, [](const ScriptLimit &limit) {
-            return limit.algorithm == Algorithm::kLog || limit.keeps_ids;
-        });
-}
-
-/* That ids are kept is said by the rule, where there is one. */
-std::string_view short_algorithm_word(const ScriptLimit &limit,
-                                      char (&room)[kMaxDigits])
-{
-    return limit.keeps_ids
-               ? "i"
-               : algorithm_word(limit.algorithm, limit.buckets, room);
-}
-
-std::string_view rule_of(const ScriptLimit &limit,
-                         char (&room)[ScriptText::kMaxRule])
-{
+    bool is_settled = args.task == ScriptArgs::Task::kSettle;
     char *end = room;
 
-    if (limit.counts_refused) {
-        *end++ = 'd';
-    }
+    for (size_t i = 0; i < args.count; i++) {
+        const ScriptLimit &limit = args.limits[i];
+        char kind[kMaxKind];
 
-    if (limit.dry_run) {
-        *end++ = 'n';
-    }
+        if (i > 0) {
+            *end++ = '/';
+        }
 
-    if (limit.keeps_ids) {
-        *end++ = 'i';
+        end +=
+            kind_word(limit.algorithm, limit.buckets, kind).copy(end, kMaxKind);
+
+        if (limit.cost != 1) {
+            *end++ = '*';
+            end = write_number(end, limit.cost);
+        }
+
+        if (limit.counts_refused && !is_settled) {
+            *end++ = 'd';
+        }
+
+        if (limit.dry_run && !is_settled) {
+            *end++ = 'n';
+        }
     }
 
     return {room, static_cast<size_t>(end - room)};
 }
 
-void add_short_limits(const ScriptArgs &args, CommandWriter *command)
+void add_task(const ScriptArgs &args, CommandWriter *command)
 {
-    char algorithms[kMaxLimits * (1 + kMaxDigits)];
-    char *end = algorithms;
+    char room[ScriptText::kMaxKinds];
+    std::string_view kinds = kinds_of(args, room);
 
-    for (size_t i = 0; i < args.count; i++) {
-        char room[kMaxDigits];
-        std::string_view word = short_algorithm_word(args.limits[i], room);
+    switch (args.task) {
+    case ScriptArgs::Task::kCheck:
+        command->add(kinds);
+        break;
 
-        *end++ = '/';
-        end += word.copy(end, word.size());
-    }
-
-    command->add({algorithms, static_cast<size_t>(end - algorithms)});
-
-    for (size_t i = 0; i < args.count; i++) {
-        command->add(args.limits[i].window_us);
-        command->add(args.limits[i].max);
-    }
-}
-
-/* What is settled has cost something, whatever the limit allows. */
-void add_full_limits(const ScriptArgs &args, CommandWriter *command)
-{
-    bool is_settled = args.time_us >= 0;
-
-    for (size_t i = 0; i < args.count; i++) {
-        const ScriptLimit &limit = args.limits[i];
-        char word[kMaxDigits];
-        char rule[ScriptText::kMaxRule];
-
-        command->add(limit.window_us);
-        command->add(is_settled ? limit.true_cost : limit.max);
-        command->add(limit.cost);
-        command->add(algorithm_word(limit.algorithm, limit.buckets, word));
-        command->add(rule_of(limit, rule));
-    }
-}
-
-void add_time(const ScriptArgs &args, CommandWriter *command)
-{
-    if (args.time_us == ScriptArgs::kAsk) {
-        command->add("");
-    } else if (args.time_us == ScriptArgs::kTryOut) {
-        command->add("?");
-    } else {
+    case ScriptArgs::Task::kSettle:
+        command->add(":settle");
+        command->add(kinds);
         command->add(args.time_us);
+        command->add(args.id);
+        break;
+
+    case ScriptArgs::Task::kTry:
+        command->add(":try");
+        command->add(kinds);
+        break;
     }
 }
 
 }  // namespace
 
-std::string_view algorithm_word(Algorithm algorithm, unsigned buckets,
-                                char (&room)[kMaxDigits]) noexcept
+std::string_view kind_word(Algorithm algorithm, unsigned buckets,
+                           char (&room)[kMaxKind]) noexcept
 {
+    char *end = room + 1;
+
     switch (algorithm) {
+    case Algorithm::kLog:
+        room[0] = 'l';
+        break;
+
     case Algorithm::kPacked:
-        return "p";
+        room[0] = 'p';
+        break;
 
     case Algorithm::kBuckets:
-        return {room, static_cast<size_t>(write_number(room, buckets) - room)};
-
-    case Algorithm::kLog:
+        room[0] = 'b';
+        end = write_number(end, buckets);
         break;
     }
 
-    return "0";
+    return {room, static_cast<size_t>(end - room)};
 }
 
-ScriptArgs::ScriptArgs(const Query &query, int64_t time,
-                       std::string_view prefix, KeyStyle style) noexcept
-    : count(query.count), id(query.id), time_us(time), slot(0)
+ScriptArgs::ScriptArgs(const Query &query, std::string_view prefix,
+                       KeyStyle style) noexcept
+    : count(query.count), id(query.id), task(Task::kCheck), time_us(0), slot(0)
 {
     for (size_t i = 0; i < count; i++) {
         limits[i] = script_limit(query.limits[i], prefix, style);
@@ -161,28 +152,25 @@ ScriptArgs ScriptArgs::probe(const RedisKey *keys, size_t count) noexcept
 {
     ScriptArgs args;
 
-    args.time_us = kTryOut;
+    args.task = Task::kTry;
     args.id = "probe";
     args.count = count;
 
     for (size_t i = 0; i < count; i++) {
-        args.limits[i] =
-            ScriptLimit{keys[i], 100000, 1000000, 1,     Algorithm::kLog,
-                        0,       false,  false,   false, 0};
+        args.limits[i] = ScriptLimit{
+            keys[i], 100000, 1000000, 1, Algorithm::kLog, 0, false, false, 0};
     }
 
     return args;
 }
 
-ScriptText::ScriptText(const ScriptArgs &args, char (&room)[kMaxSize],
-                       Form form) noexcept
-    : is_short_(form == Form::kShortest && are_ordinary(args)), keys_(),
-      limits_(), id_()
+ScriptText::ScriptText(const ScriptArgs &args, char (&room)[kMaxSize]) noexcept
+    : keys_(), shared_(), id_()
 {
-    bool has_id = !is_short_ || keep_ids(args);
-    size_t limit_words = is_short_ ? 2 : 5;
-    CommandWriter command(room, 3 + args.count + 1 + (has_id ? 1 : 0)
-                                    + args.count * limit_words);
+    bool is_settled = args.task == ScriptArgs::Task::kSettle;
+    bool has_id = !is_settled && needs_id(args);
+    CommandWriter command(room, 3 + args.count + shared_words(args.count)
+                                    + words_of(args.task, has_id));
 
     command.add("EVALSHA");
     command.add(script_sha());
@@ -196,26 +184,28 @@ ScriptText::ScriptText(const ScriptArgs &args, char (&room)[kMaxSize],
         return Part{at, command.size() - at};
     };
 
-    auto add_id = [&] {
-        if (has_id) {
-            command.add(args.id);
-        }
-    };
-
     keys_ = part([&] {
         for (size_t i = 0; i < args.count; i++) {
             command.add(args.limits[i].key.view());
         }
     });
 
-    if (is_short_) {
-        limits_ = part([&] { add_short_limits(args, &command); });
-        id_ = part(add_id);
-    } else {
-        add_time(args, &command);
-        id_ = part(add_id);
-        limits_ = part([&] { add_full_limits(args, &command); });
-    }
+    shared_ = part([&] {
+        add_task(args, &command);
+
+        for (size_t i = 0; i < args.count; i++) {
+            const ScriptLimit &limit = args.limits[i];
+
+            command.add(limit.window_us);
+            command.add(is_settled ? limit.true_cost : limit.max);
+        }
+    });
+
+    id_ = part([&] {
+        if (has_id) {
+            command.add(args.id);
+        }
+    });
 
     all_ = {room, command.size()};
 }
@@ -224,33 +214,9 @@ ScriptText::ScriptText(const ScriptArgs &args, char (&room)[kMaxSize],
 
 namespace {
 
-bool read_array(const redisReply *reply, size_t count, int64_t *numbers)
-{
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != count) {
-        return false;
-    }
-
-    for (size_t i = 0; i < count; i++) {
-        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
-            return false;
-        }
-
-        numbers[i] = reply->element[i]->integer;
-    }
-
-    return true;
-}
-
 /* Eight bytes each, the lowest first. */
-bool read_packed(const redisReply *reply, size_t count, int64_t *numbers)
+void read_numbers(std::string_view text, size_t count, int64_t *numbers)
 {
-    std::string_view text =
-        reply->type == REDIS_REPLY_STRING ? text_of(reply) : "";
-
-    if (text.size() != count * 8) {
-        return false;
-    }
-
     for (size_t i = 0; i < count; i++) {
         uint64_t number = 0;
 
@@ -260,37 +226,35 @@ bool read_packed(const redisReply *reply, size_t count, int64_t *numbers)
 
         numbers[i] = static_cast<int64_t>(number);
     }
-
-    return true;
 }
 
 }  // namespace
 
 bool read_reply(const redisReply *reply, size_t limits, LimitState *states,
-                int64_t *time_us, uint32_t *undecided) noexcept
+                int64_t *time_us, uint32_t *misplaced) noexcept
 {
-    static_assert(kMaxLimitsInAnswer <= sizeof(*undecided) * 8);
+    static_assert(kMaxLimitsInAnswer <= sizeof(*misplaced) * 8);
 
     int64_t numbers[numbers_in_ruled_answer(kMaxLimitsInAnswer)];
-    size_t count = numbers_in_answer(limits);
+    std::string_view text =
+        reply->type == REDIS_REPLY_STRING ? text_of(reply) : "";
+    size_t count = text.size() / 8;
 
-    if (!read_packed(reply, count, numbers)
-        && !read_array(reply, count, numbers)) {
-        /* more of them, where a client has been given another max */
-        count = numbers_in_ruled_answer(limits);
-
-        if (!read_array(reply, count, numbers)) {
-            return false;
-        }
+    if (text.size() % 8 != 0
+        || (count != numbers_in_answer(limits)
+            && count != numbers_in_ruled_answer(limits)))
+    {
+        return false;
     }
 
-    *undecided = 0;
+    read_numbers(text, count, numbers);
+    *misplaced = 0;
 
     for (size_t i = 0; i < limits; i++) {
         int64_t &admits = numbers[i * kNumbersPerLimit];
 
-        if (admits == kUndecided) {
-            *undecided |= uint32_t{1} << i;
+        if (admits == kMisplaced) {
+            *misplaced |= uint32_t{1} << i;
             admits = 0;
         }
     }

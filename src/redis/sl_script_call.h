@@ -1,6 +1,6 @@
 /*
- * What lua/sliding_window.lua is called with, how such a call is written in
- * Redis's protocol, and how its answer is read.
+ * What the script (lua/script.lua) is called with for requests, how such a call
+ * is written in Redis's protocol, and how its answer is read.
  */
 
 #pragma once
@@ -24,44 +24,54 @@ struct ScriptLimit {
     bool counts_refused;
     bool dry_run;
 
-    /* It is to be kept who was counted, where that is not done anyway. */
-    bool keeps_ids;
-
     /* When it is settled; see LimitQuery. */
     int64_t true_cost;
 };
 
-/* What the scripts call an algorithm; written to `room`, if it has to be. */
-std::string_view algorithm_word(Algorithm algorithm, unsigned buckets,
-                                char (&room)[kMaxDigits]) noexcept;
+/* How a limit counts: a letter, and how many buckets. */
+constexpr size_t kMaxKind = 1 + kMaxDigits;
+std::string_view kind_word(Algorithm algorithm, unsigned buckets,
+                           char (&room)[kMaxKind]) noexcept;
 
 struct ScriptArgs {
-    static constexpr int64_t kAsk = -1;
-    static constexpr int64_t kTryOut = -2;
+    enum class Task {
+        kCheck,
+        kSettle,
+        kTry, /* a check that shows whether the script can be executed */
+    };
 
     ScriptLimit limits[kMaxLimits];
     size_t count;
     std::string_view id;
+    Task task;
 
-    /* kAsk or kTryOut, or the time of the answer whose counts are to be
-     * settled. */
+    /* The time of the answer whose counts are to be settled. */
     int64_t time_us;
 
     /* On a cluster, the slot of the keys. Elsewhere a number that decides which
      * connection is taken, if there are several. */
     unsigned slot;
 
-    ScriptArgs() noexcept : limits(), count(0), time_us(kAsk), slot(0) {}
+    ScriptArgs() noexcept
+        : limits(), count(0), task(Task::kCheck), time_us(0), slot(0)
+    {}
 
-    ScriptArgs(const Query &query, int64_t time, std::string_view prefix,
+    ScriptArgs(const Query &query, std::string_view prefix,
                KeyStyle style) noexcept;
 
     /*
-     * A check that tries a server out, with windows of its own: whether it
-     * counts, and lets this user do all that the script does. Without keys it
-     * changes nothing, and every server can execute it.
+     * Tries a server out, with windows of its own: whether it counts, and lets
+     * this user do all that the script does. Without keys it changes nothing,
+     * and every server can execute it.
      */
     static ScriptArgs probe(const RedisKey *keys, size_t count) noexcept;
+
+    /* What has been counted of them becomes what the request has cost. */
+    void settle(int64_t counted_at_us) noexcept
+    {
+        task = Task::kSettle;
+        time_us = counted_at_us;
+    }
 
     /* Those of the limits whose index is picked. */
     template <typename Predicate>
@@ -70,6 +80,7 @@ struct ScriptArgs {
         ScriptArgs some;
 
         some.id = id;
+        some.task = task;
         some.time_us = time_us;
         some.slot = slot;
 
@@ -83,38 +94,35 @@ struct ScriptArgs {
     }
 };
 
-/* A call as an EVALSHA; the script says what it is made of. */
+/* A call as an EVALSHA. */
 class ScriptText {
   public:
-    /* The short form is for questions that the script calls ordinary; others
-     * have only the full one. Their answers are written differently, too. */
-    enum class Form { kShortest, kFull };
+    /* What the kinds of limits take: a letter, two rules and a '/'. */
+    static constexpr size_t kMaxKinds =
+        kMaxLimits * (kMaxKind + 1 + kMaxDigits + 3);
 
-    /* What limits are in the short form: a word for all algorithms, and the
-     * window and the max of each. */
-    static constexpr size_t kMaxShortLimits =
-        CommandWriter::kAroundWord
-        + kMaxLimits
-              * (1 + kMaxDigits
-                 + 2 * (CommandWriter::kAroundWord + kMaxDigits));
+    /* The kinds of a check's limits, and their numbers: what calls that are
+     * alike share. */
+    static constexpr size_t shared_words(size_t limits) noexcept
+    {
+        return 1 + 2 * limits;
+    }
 
-    /* The letters of a rule. */
-    static constexpr size_t kMaxRule = 3;
+    static constexpr size_t kMaxShared =
+        CommandWriter::kAroundWord + kMaxKinds
+        + kMaxLimits * 2 * (CommandWriter::kAroundWord + kMaxDigits);
 
-    /* Room for any call: what each has, and what a limit adds. */
+    /* Room for any call: its first words, the keys, the limits, and what else a
+     * task has. */
     static constexpr size_t kMaxSize =
         6 * (CommandWriter::kAroundWord + kUuidSize + 40)
-        + kMaxLimits
-              * (6 * CommandWriter::kAroundWord + sizeof(RedisKey::data)
-                 + 4 * kMaxDigits + kMaxRule);
+        + kMaxLimits * (CommandWriter::kAroundWord + sizeof(RedisKey::data))
+        + kMaxShared;
 
     /* Written to `room`, which outlives it. */
-    ScriptText(const ScriptArgs &args, char (&room)[kMaxSize],
-               Form form = Form::kShortest) noexcept;
+    ScriptText(const ScriptArgs &args, char (&room)[kMaxSize]) noexcept;
 
     std::string_view all() const noexcept { return all_; }
-
-    bool is_short() const noexcept { return is_short_; }
 
     /* Some of its words. */
     struct Part {
@@ -127,26 +135,26 @@ class ScriptText {
         }
     };
 
-    /* The keys, all that the limits are, and the id, if it is sent. */
+    /* The keys; what calls that are alike share; and the id, if a check needs
+     * it. */
     const Part &keys() const noexcept { return keys_; }
-    const Part &limits() const noexcept { return limits_; }
+    const Part &shared() const noexcept { return shared_; }
     const Part &id() const noexcept { return id_; }
 
   private:
     std::string_view all_;
-    bool is_short_;
     Part keys_;
-    Part limits_;
+    Part shared_;
     Part id_;
 };
 
 /*
  * What the script says about so many limits, of one request or of several.
- * False: that is not what it returns. `*undecided` has a bit for each limit of
- * a request that it has not decided about, and wants to be asked about once
- * more, alone.
+ * False: that is not what it returns. `*misplaced` has a bit for each limit of
+ * a request that was not decided about, because one of its keys holds a value
+ * of another type.
  */
 bool read_reply(const redisReply *reply, size_t limits, LimitState *states,
-                int64_t *time_us, uint32_t *undecided) noexcept;
+                int64_t *time_us, uint32_t *misplaced) noexcept;
 
 }  // namespace sl

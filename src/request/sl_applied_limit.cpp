@@ -45,7 +45,6 @@ LimitQuery to_query(const AppliedLimit &applied) noexcept
                       limit.zone->counts_refused,
                       applied.verdict.dry_run,
                       limit.count_status != nullptr,
-                      applied.may_be_taken_back || is_alone,
                       applied.verdict.state.place,
                       is_alone ? kNoMark : applied.refusal_mark,
                       applied.true_cost,

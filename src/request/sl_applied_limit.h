@@ -41,22 +41,6 @@ struct AppliedLimit {
     /* A refusal is known, and this request finds out whether it still holds. */
     bool is_rechecked;
 
-    /*
-     * The store has to be able to take the request back, because
-     *   - the answer's status decides whether it counts (count_status=), or
-     *   - it is known only when it ends what it has cost (settle=), or
-     *   - there are several questions about it here, of which a later one may
-     *     be answered with a refusal: there are several stores or phases, or
-     *     keys on a cluster (to_query() adds: or a store decides about limits
-     *     one by one, which is known only when it has been asked), or
-     *   - it may be refused if there is no answer, and have been counted all
-     *     the same (on_error deny or local).
-     * Otherwise it need not: a question is decided about as a whole; what was
-     * counted before an internal redirect stays; and who is refused instead of
-     * an answer because a refusal is remembered, has not been counted either.
-     */
-    bool may_be_taken_back;
-
     /* For the deny cache; kNoMark: refusals are not remembered here. */
     RefusalMark refusal_mark;
 

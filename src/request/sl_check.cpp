@@ -196,9 +196,6 @@ bool Check::add_limit(const Limit &limit) noexcept
                               ? kNoMark
                               : limit.refusal_mark;
 
-    /* who is refused for want of an answer may have been counted */
-    added->may_be_taken_back = limit.may_be_taken_back || lcf.on_error != kPass;
-
     if (values.max == 0 || values.cost > values.max) {
         /* nobody has to be asked, whatever was counted */
         added->is_asked = true;
@@ -495,11 +492,13 @@ bool Check::find_true_cost(AppliedLimit *applied) noexcept
         evaluate_true_cost(r_, *applied->limit, &settlement.cost);
 
     /* What a log enters now leaves it all at once, so more than max does not
-     * make the wait longer. An operator's max may be the larger one. */
+     * make the wait longer. An operator's max may be the larger one, but no
+     * call enters more units than the configuration allows. */
     if (applied->limit->zone->is_log()) {
         int64_t max = std::max(applied->max, applied->verdict.max);
+        int64_t most = std::min(max, kMostSettledMax);
 
-        settlement.cost = std::min(settlement.cost, applied->cost + max);
+        settlement.cost = std::min(settlement.cost, applied->cost + most);
     }
 
     main_conf(r_)->recorder->record(*applied->limit->zone, settlement);

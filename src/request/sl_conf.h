@@ -114,11 +114,6 @@ struct Limit {
     /* Somewhere where it applies sliding_limit_usage reads responses. */
     bool has_usage;
 
-    /* What the limit has counted is settled when the request ends, or taken
-     * back with some statuses, or if another question about its request is
-     * answered with a refusal. */
-    bool may_be_taken_back;
-
     /*
      * For the deny cache. kNoMark, unless a refusal holds until the moment that
      * it names, and those after it change nothing: only then it can be

@@ -249,11 +249,13 @@ class Journal:
 
     def is_settled_soon(self, request):
         """Whether its store has certainly been told what it has cost, TO_SETTLE after its end, and has
-        heeded it. Buckets that have counts from the future in them give nothing back."""
+        heeded it. Who passes without an answer settles nothing, and packed logs and buckets with counts
+        from the future in them give nothing back."""
         if request not in self._settled_soon:
             end = request.recv + TO_SETTLE
             self._settled_soon[request] = (
-                request.end == "answered" and not self.disturbed.touching(request.send, end)
+                request.end == "answered" and request.status in COUNTED
+                and not self.disturbed.touching(request.send, end)
                 and not any(event["begin"] <= end and request.send <= event["end"] - event["step"] + 2 * self.longest
                             for event in self.clock_steps if event["step"] < 0)
                 and self.starved_for(request.send, end) < TO_SETTLE // 2)

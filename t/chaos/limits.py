@@ -8,16 +8,18 @@ CONNECT_TIMEOUT = 250 * MILLISECOND
 
 # Zones with two numbers have the second one from the next reload on, then the first again.
 # A request takes 1 of it unless a cost is given; that becomes its true cost when it ends.
+# A zone counts in a log unless it has buckets or is packed. No zone is given another algorithm: it
+# would begin anew.
 ZONES = {
-    "half": {"max": [5], "window": 500},
+    "half": {"max": [5], "window": 500, "packed": True},
     "one": {"max": [10, 6], "window": 1000},
     "three": {"max": [24, 30], "window": 3000, "buckets": 6},
     "short": {"max": [4], "window": 500},
     "long": {"max": [14], "window": 3000, "buckets": 4},
     "asked": {"max": [12], "window": 1000},
     "local": {"max": [8], "window": 1000},
-    "closed": {"max": [8], "window": 1000},
-    "user": {"max": [5], "window": 1000},
+    "closed": {"max": [8], "window": 1000, "packed": True},
+    "user": {"max": [5], "window": 1000, "packed": True},
     "site": {"max": [12], "window": 1000},
     "embedded": {"max": [7], "window": 1000, "store": "memory"},
     "flood": {"max": [1], "window": 3000, "store": "memory"},
@@ -25,11 +27,14 @@ ZONES = {
     "bans_asked": {"max": [1000], "window": 1000, "buckets": 4},
     "bans_embedded": {"max": [1000], "window": 1000, "store": "memory"},
     "overrides": {"max": [6], "window": 1000},
+    "overrides_packed": {"max": [6], "window": 1000, "packed": True},
     "overrides_in_buckets": {"max": [6], "window": 1000, "buckets": 4},
     "overrides_embedded": {"max": [5], "window": 1000, "store": "memory"},
-    "settled": {"max": [12], "window": 3000, "packed": True, "cost": 3, "true_cost": 1},
+    "settled": {"max": [12], "window": 3000, "cost": 3, "true_cost": 1},
+    "settled_packed": {"max": [12], "window": 3000, "packed": True, "cost": 3, "true_cost": 1},
     "settled_in_buckets": {"max": [12], "window": 3000, "buckets": 6, "cost": 3, "true_cost": 1},
     "debts": {"max": [20], "window": 3000, "cost": 1, "true_cost": 4},
+    "debts_packed": {"max": [20], "window": 3000, "packed": True, "cost": 1, "true_cost": 4},
     "debts_in_buckets": {"max": [20], "window": 3000, "buckets": 6, "cost": 1, "true_cost": 4},
     "debts_embedded": {"max": [20], "window": 3000, "store": "memory", "cost": 1, "true_cost": 4},
 }
@@ -37,13 +42,13 @@ ZONES = {
 # Operators ban the clients of some zones, who never come near the max, and give those of others
 # another max. So it is known of each why it is refused.
 ZONES_WITH_BANS = ("bans", "bans_asked", "bans_embedded")
-ZONES_WITH_OVERRIDES = ("overrides", "overrides_in_buckets", "overrides_embedded")
+ZONES_WITH_OVERRIDES = ("overrides", "overrides_packed", "overrides_in_buckets", "overrides_embedded")
 
 # The memory of a server is little enough to be filled in a second. Where operators change
 # something it has room for metrics, and is as large as that needs; a request of a flood takes as
 # much of it as so many more clients do.
 MEMORY = "256k"
-MEMORY_FOR_OPERATORS = "8320k"
+MEMORY_FOR_OPERATORS = "9024k"
 FLOOD_BALLAST = 11
 
 DENY_CACHE = 1000  # in milliseconds, unless a location says otherwise
@@ -64,11 +69,14 @@ LOCATIONS = {
     "bans_asked": {"limits": [["bans_asked", 0]], "deny_cache": 0},
     "bans_embedded": {"limits": [["bans_embedded", 0]]},
     "overrides": {"limits": [["overrides", 0]], "deny_cache": 300},
+    "overrides_packed": {"limits": [["overrides_packed", 0]]},
     "overrides_in_buckets": {"limits": [["overrides_in_buckets", 0]]},
     "overrides_embedded": {"limits": [["overrides_embedded", 0]]},
     "settled": {"limits": [["settled", 0]]},
+    "settled_packed": {"limits": [["settled_packed", 0]]},
     "settled_in_buckets": {"limits": [["settled_in_buckets", 0]]},
     "debts": {"limits": [["debts", 0]]},
+    "debts_packed": {"limits": [["debts_packed", 0]]},
     "debts_in_buckets": {"limits": [["debts_in_buckets", 0]]},
     "debts_embedded": {"limits": [["debts_embedded", 0]]},
 }

@@ -34,9 +34,9 @@ TICK = 0.004
 MIX = {"half": (3, 3), "one": (4, 3), "three": (4, 3), "pair": (3, 3), "asked": (4, 3),
        "local": (3, 2), "closed": (3, 2), "cross": (3, 4), "embedded": (4, 2),
        "bans": (2, 2), "bans_asked": (2, 1), "bans_embedded": (2, 1),
-       "overrides": (3, 2), "overrides_in_buckets": (2, 1), "overrides_embedded": (3, 1),
-       "settled": (3, 2), "settled_in_buckets": (2, 1),
-       "debts": (3, 2), "debts_in_buckets": (2, 1), "debts_embedded": (2, 1)}
+       "overrides": (2, 1), "overrides_packed": (2, 1), "overrides_in_buckets": (2, 1), "overrides_embedded": (3, 1),
+       "settled": (2, 1), "settled_packed": (2, 1), "settled_in_buckets": (2, 1),
+       "debts": (2, 1), "debts_packed": (2, 1), "debts_in_buckets": (2, 1), "debts_embedded": (2, 1)}
 
 # Nobody comes near the max of the others.
 BURSTING = [location for location in MIX if location not in limits.ZONES_WITH_BANS]

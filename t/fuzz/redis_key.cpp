@@ -1,6 +1,7 @@
 /*
  * Names in Redis. Whatever clients send as keys: two different sets of prefix,
- * zone and key never share a name, and no key chooses its slot in a cluster.
+ * zone, format and key never share a name, and no key chooses its slot in a
+ * cluster.
  */
 
 #include "redis/pure/sl_key.h"
@@ -35,26 +36,57 @@ std::string to_name(std::string text)
 struct Parts {
     std::string prefix;
     std::string zone;
+    sl::KeyFormat format;
     std::string key;
 
     bool operator==(const Parts &other) const
     {
         return std::tie(prefix, zone, key)
-               == std::tie(other.prefix, other.zone, other.key);
+                   == std::tie(other.prefix, other.zone, other.key)
+               && format.view() == other.format.view();
     }
 };
+
+/* A part of the name of the zone says it. */
+sl::KeyFormat format_of(const std::string &zone)
+{
+    constexpr sl::Algorithm kAlgorithms[] = {
+        sl::Algorithm::kLog, sl::Algorithm::kPacked, sl::Algorithm::kBuckets};
+
+    auto last = static_cast<unsigned char>(zone.back());
+
+    return sl::KeyFormat(kAlgorithms[last % 3], 1 + last % 100,
+                         int64_t{1 + last % 7} * 1000000);
+}
+
+Parts take_parts(Input *input)
+{
+    Parts parts;
+
+    parts.prefix = to_name(input->text_before('\n'));
+
+    std::string zone = input->text_before('\n');
+
+    parts.format = zone.empty() ? sl::KeyFormat() : format_of(zone);
+    parts.zone = to_name(zone);
+
+    return parts;
+}
 
 std::string name_of(const Parts &parts, KeyStyle style)
 {
     return std::string(
-        sl::redis_key(parts.prefix, parts.zone, parts.key, style).view());
+        sl::redis_key(parts.prefix, parts.zone, parts.key, style, parts.format)
+            .view());
 }
 
 void check_name(const Parts &parts)
 {
     std::string plain = name_of(parts, KeyStyle::kPlain);
     std::string braced = name_of(parts, KeyStyle::kInBraces);
-    std::string front = parts.prefix + ":" + parts.zone + ":";
+    std::string format(parts.format.view());
+    std::string front = parts.prefix + ":" + parts.zone
+                        + (format.empty() ? "" : "!" + format) + ":";
     std::string shown = plain.substr(front.size());
 
     check(plain == front + shown);
@@ -80,7 +112,8 @@ void check_name(const Parts &parts)
 
     /* whoever sends what is shown of another key does not become the other */
     if (!is_readable) {
-        check(name_of({parts.prefix, parts.zone, shown}, KeyStyle::kPlain)
+        check(name_of({parts.prefix, parts.zone, parts.format, shown},
+                      KeyStyle::kPlain)
               != plain);
     }
 }
@@ -90,10 +123,8 @@ void check_name(const Parts &parts)
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     Input input(data, size);
-    Parts a{
-        to_name(input.text_before('\n')), to_name(input.text_before('\n')), {}};
-    Parts b{
-        to_name(input.text_before('\n')), to_name(input.text_before('\n')), {}};
+    Parts a = take_parts(&input);
+    Parts b = take_parts(&input);
 
     a.key = input.text_before('\n');
     b.key = input.rest();

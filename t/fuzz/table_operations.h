@@ -203,6 +203,7 @@ class Operations {
 
         check(!state.is_counted
               || state.used <= (is_ruled ? state.ruled_max : limit.max));
+        check(state.used <= sl::kMostUsed);
         check(!state.is_banned || !state.admits);
     }
 
@@ -226,19 +227,18 @@ class Operations {
         check(decided != sl::Decided::kNotYet);
 
         if (decided == sl::Decided::kYes) {
-            check_standing(standing);
+            check_standing(client, standing);
             check_ruled(intervention, standing);
             wait_ = std::max(standing.ban_left_us, standing.max_left_us);
         }
     }
 
-    static void check_standing(const sl::Standing &standing)
+    static void check_standing(const sl::LimitQuery &client,
+                               const sl::Standing &standing)
     {
-        auto most = static_cast<int64_t>(sl::Standing::kMostShown);
         auto shown = static_cast<int64_t>(standing.shown);
         int64_t cost = 0;
 
-        check(shown == std::min(standing.entries, most));
         check((standing.entries == 0) == (standing.wait_us == sl::kNoWait));
 
         for (size_t i = 0; i < standing.shown; i++) {
@@ -249,8 +249,12 @@ class Operations {
             cost += request.cost;
         }
 
-        check(shown < standing.entries ? cost < standing.used
-                                       : cost == standing.used);
+        check(standing.shown < sl::Standing::kMostShown
+                  ? cost == standing.used
+                  : cost <= standing.used);
+        check(client.buckets == 0     ? standing.entries == standing.used
+              : cost == standing.used ? standing.entries == shown
+                                      : standing.entries > shown);
     }
 
     static void check_ruled(const sl::Intervention &intervention,

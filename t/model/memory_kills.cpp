@@ -341,11 +341,8 @@ struct Scene {
     /* What happened until now; returns what the child does. */
     std::function<Deed(Stage *)> play;
 
-    /*
-     * Refused requests that make no difference are forgotten one by one, so any
-     * number of them may still count; and so much more, as others of their
-     * block that had been forgotten may count again.
-     */
+    /* A refused request is counted before the oldest units go one by one: any
+     * number of them may still count, and so much more. */
     int64_t again = 0;
 
     /* Nobody else has room. */
@@ -467,13 +464,8 @@ Scene refused_scene(const char *title, int refused, int64_t max,
                     int64_t cost = 1)
 {
     LimitQuery limit = counting_refused(limit_of("one", cost, 0, max));
-    int64_t admitted = max / cost * cost;
-    constexpr int64_t kOnesSize = sl::BlockCell::kOnesSize;
-    constexpr int64_t kWeightedSize = sl::BlockCell::kWeightedSize;
-    int64_t most = max + cost - (max % cost != 0 ? max % cost : cost);
 
-    return {title, admitted + std::min(refused * cost, most),
-            admitted + std::min((refused + 1) * cost, most),
+    return {title, refused == 0 ? max / cost * cost : max, max,
             [=](Stage *stage) {
                 stage->in_question({limit});
                 stage->count(static_cast<int>(max / cost) + refused, limit);
@@ -481,7 +473,7 @@ Scene refused_scene(const char *title, int refused, int64_t max,
 
                 return ask(*stage, {limit});
             },
-            cost * (1 + (cost == 1 ? kOnesSize : kWeightedSize))};
+            cost};
 }
 
 std::vector<LimitQuery> of_all_kinds()
@@ -568,7 +560,7 @@ std::vector<Scene> refusing()
         refused_scene("more that are refused", 3, 5),
         refused_scene("with a cost, the first one that is refused", 0, 12, 5),
         refused_scene("with a cost, more that are refused", 2, 12, 5),
-        {"many are forgotten because max is smaller now", 60, 35,
+        {"many are forgotten because max is smaller now", 30, 5,
          [](Stage *stage) {
              LimitQuery limit = counting_refused(limit_of("one", 1, 0, 30));
 
@@ -577,7 +569,7 @@ std::vector<Scene> refusing()
              limit.max = 5;
              return ask(*stage, {limit}, kSecond);
          },
-         1 + sl::BlockCell::kOnesSize},
+         1},
         {"a bucket in which a refused one counts", 8, 9,
          [](Stage *stage) {
              LimitQuery limit = counting_refused(limit_of("one", 1, 6, 5));
@@ -921,7 +913,7 @@ std::vector<Scene> ruling()
         scene("a client is forgotten", {}, forget),
         scene("a client is forgotten, and its ban", {raise, ban}, forget),
         scene("an operator looks", {ban}, {sl::Act::kLook}),
-        {"a client is forgotten with what was refused", 10, 0,
+        {"a client is forgotten with what was refused", 5, 0,
          [=](Stage *stage) {
              LimitQuery limit = counting_refused(limit_of("one", 1, 0, 5));
 

@@ -19,7 +19,7 @@
 namespace sl_model {
 
 /* How the table may differ from the model. */
-constexpr Store kMemory{true, 0, 0};
+constexpr Store kMemory{true, false, INT64_MAX, 750};
 
 class AskedTable {
   public:
@@ -131,7 +131,6 @@ class AskedTable {
 
             numbers.push_back(request.ago_us);
             numbers.push_back(request.cost);
-            numbers.push_back(request.was_refused);
             numbers.push_back(0);
         }
 

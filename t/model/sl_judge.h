@@ -56,20 +56,14 @@ inline std::string describe(const Intervention &intervention)
 }
 
 /* As the script is told. */
-inline std::string algorithm_of(const Limit &limit)
+inline std::string kind_of(const Limit &limit)
 {
-    return limit.algorithm == Algorithm::kPacked
-               ? "p"
-               : std::to_string(limit.buckets);
-}
+    static const char *const kFormats[] = {"l", "p", "b"};
 
-inline std::string rule_of(const Limit &limit)
-{
-    bool is_packed = limit.algorithm == Algorithm::kPacked;
-
-    return std::string(limit.counts_refused ? "d" : "")
-           + (limit.dry_run ? "n" : "")
-           + (is_packed && limit.keeps_id() ? "i" : "");
+    return kFormats[static_cast<size_t>(limit.algorithm)]
+           + (limit.has_buckets() ? std::to_string(limit.buckets) : "")
+           + (limit.cost == 1 ? "" : "*" + std::to_string(limit.cost))
+           + (limit.counts_refused ? "d" : "") + (limit.dry_run ? "n" : "");
 }
 
 inline std::string describe(const Call &call, const Limit &limit)
@@ -86,10 +80,8 @@ inline std::string describe(const Call &call, const Limit &limit)
     }
 
     return line
-           + text(" %" PRIu64 ": window %" PRId64 " max %" PRId64
-                  " cost %" PRId64 " algorithm %s rule '%s'",
-                  call.id, limit.window, limit.max, limit.cost,
-                  algorithm_of(limit).c_str(), rule_of(limit).c_str());
+           + text(" %" PRIx64 ": %s window %" PRId64 " max %" PRId64, call.id,
+                  kind_of(limit).c_str(), limit.window, limit.max);
 }
 
 /* The calls about `key` up to one of them, with what the model says to each. */
@@ -112,9 +104,15 @@ inline std::vector<std::string> history(const Round &round, int key,
                 const Standing &s = call.standing;
 
                 line += text(": %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
-                             " %" PRId64 " %zu",
+                             " %" PRId64 " %" PRId64,
                              s.used, s.wait, s.ban_left, s.max, s.max_left,
-                             s.entries.size());
+                             s.entries);
+
+                for (size_t k = 0; k < s.shown.size() && k < 4; k++) {
+                    line +=
+                        text(", %" PRId64 " %" PRId64 " %" PRIx64,
+                             s.shown[k].ago, s.shown[k].units, s.shown[k].id);
+                }
             } else if (call.settles) {
                 line += text(": %d to %d of all", call.settled.at_least,
                              call.settled.at_most);
@@ -143,54 +141,36 @@ struct Tally {
     uint64_t not_settled = 0;
     uint64_t lowered = 0;
     uint64_t raised = 0;
-    uint64_t with_forgotten = 0;
-    uint64_t short_waits = 0;
-    uint64_t seeming_uses = 0;
     uint64_t steps_back = 0;
     uint64_t banned = 0;
     uint64_t overridden = 0;
     uint64_t forgotten = 0;
 
-    /* Of what operators do. */
-    bool has_rulings() const
-    {
-        return banned > 0 && overridden > 0 && forgotten > 0;
-    }
-
-    /* Not only to nothing. */
-    bool has_settled() const { return lowered > 0 && raised > 0; }
-
     bool has_all() const
     {
         return counted > 0 && looked > 0 && refused > 0 && refused_counted > 0
-               && settled > 0 && not_settled > 0 && with_forgotten > 0
-               && short_waits > 0 && seeming_uses > 0 && steps_back > 0;
+               && settled > 0 && not_settled > 0 && lowered > 0 && raised > 0
+               && banned > 0 && overridden > 0 && forgotten > 0;
     }
 
     std::string describe() const
     {
-        return text("%" PRIu64 " counted, %" PRIu64 " looked, %" PRIu64
-                    " refused (%" PRIu64 " of them counted), %" PRIu64
-                    " settled and %" PRIu64 " not (%" PRIu64
-                    " had cost less, %" PRIu64 " more), %" PRIu64
-                    " with some forgotten, %" PRIu64
-                    " waits too short, %" PRIu64
-                    " uses too high, the clock stepped back %" PRIu64
-                    " times, %" PRIu64 " banned, %" PRIu64
-                    " with another max, %" PRIu64 " forgotten by operators",
-                    counted, looked, refused, refused_counted, settled,
-                    not_settled, lowered, raised, with_forgotten, short_waits,
-                    seeming_uses, steps_back, banned, overridden, forgotten);
+        return text(
+            "%" PRIu64 " counted, %" PRIu64 " looked, %" PRIu64
+            " refused (%" PRIu64 " of them counted), %" PRIu64
+            " settled and %" PRIu64 " not (%" PRIu64 " had cost less, %" PRIu64
+            " more), the clock stepped back %" PRIu64 " times, %" PRIu64
+            " banned, %" PRIu64 " with another max, %" PRIu64
+            " forgotten by operators",
+            counted, looked, refused, refused_counted, settled, not_settled,
+            lowered, raised, steps_back, banned, overridden, forgotten);
     }
 };
 
 /* Judges what a store says in a round. */
 class Judge {
   public:
-    Judge(const Mix &mix, Tally *tally)
-        : mix_(mix), tally_(*tally), wrong_key_(0), last_time_(0),
-          true_time_(0), stepped_at_(-1)
-    {}
+    Judge(const Mix &mix, Tally *tally) : mix_(mix), tally_(*tally) {}
 
     /*
      * What is wrong with an answer, or nothing. For each limit it is admits,
@@ -199,8 +179,7 @@ class Judge {
      * how many something was changed.
      *
      * For an operator it is used, wait, ban_left, max, max_left and entries,
-     * and then of each of the newest kMostShown, newest first: ago, cost,
-     * was_refused and id, which is 0 where the store does not tell.
+     * and then of each that is shown: ago, units and id.
      */
     std::string judge(const Call &call, const std::vector<int64_t> &numbers)
     {
@@ -245,15 +224,40 @@ class Judge {
     int wrong_key() const { return wrong_key_; }
 
   private:
+    /* According to the answers. */
+    struct Counted {
+        int64_t time;
+        int64_t cost;
+        uint64_t id;
+        bool was_refused;
+        int64_t true_cost; /* if that is less */
+
+        /* What it has cost more, of which some may have been left out, or that
+         * is said once more: it is not known from answers what is counted. */
+        bool may_be_less = false;
+    };
+
     const Mix &mix_;
     Tally &tally_;
-    int wrong_key_;
-    int64_t last_time_;
+    int wrong_key_ = 0;
+    int64_t last_time_ = 0;
 
     /* Of a clock that goes on where the store's steps back, and when it last
      * did. */
-    int64_t true_time_;
-    int64_t stepped_at_;
+    int64_t true_time_ = 0;
+    int64_t stepped_at_ = -1;
+
+    std::map<int, std::vector<Counted>> counted_;
+
+    /* When it was first refused since the clock last stepped back. */
+    std::map<int, int64_t> refused_since_;
+
+    /* Those of whom more was counted when they were settled. */
+    std::set<std::pair<uint64_t, int>> raised_;
+
+    /* Where other requests' units may have been given back, or dropped while
+     * there was another max: nobody can tell how many there should be. */
+    std::set<int> loose_;
 
     void follow_clock(int64_t now)
     {
@@ -267,60 +271,44 @@ class Judge {
         last_time_ = now;
     }
 
-    /* According to the answers. */
-    struct Counted {
-        int64_t time;
-        int64_t cost;
-        uint64_t id;
-        bool was_refused;
-        int64_t true_cost; /* if that is less */
-
-        /* What it has cost more, of which some may have been left out: that is
-         * not known from answers. */
-        bool may_be_less = false;
-    };
-
-    std::map<int, std::vector<Counted>> counted_;
-    std::map<int, bool> are_buckets_;
-
-    /* When it was first refused since the clock last stepped back. */
-    std::map<int, int64_t> refused_since_;
-
-    /* The longest that anything counts. */
-    static int64_t longest(const Limit &limit)
-    {
-        return limit.has_buckets() ? (limit.buckets + 1) * limit.width()
-                                   : limit.window;
-    }
-
     std::string judge(const Call &call, size_t i, const Answer &answer)
     {
         const Limit &limit = call.limits[i];
-        std::string wrong;
+        const Answer &expected = call.answers[i];
 
         count(limit, answer);
 
-        if (answer.ruled_max != call.answers[i].ruled_max) {
+        if (answer.admits != expected.admits) {
+            return "another decision";
+        }
+
+        if (answer.used != expected.used) {
+            return "another use";
+        }
+
+        if (answer.wait != expected.wait) {
+            return "another wait";
+        }
+
+        if (answer.ruled_max != expected.ruled_max) {
             return "another max";
         }
 
-        if ((answer.admits == 3) != (call.answers[i].admits == 3)) {
-            return "banned, or not";
-        }
-
-        if (answer.wait > std::max(longest(limit), call.answers[i].ruled_for)) {
+        if (answer.wait > std::max(limit.longest(), expected.ruled_for)) {
             return "a wait that is longer than anything counts";
         }
 
-        if (mix_.checks != Checks::kInvariants) {
-            wrong = compare(call, i, answer);
-        }
+        return check_invariants(call, limit, answer);
+    }
 
-        if (wrong.empty()) {
-            wrong = check_invariants(call, limit, answer);
-        }
-
-        return wrong;
+    void count(const Limit &limit, const Answer &answer)
+    {
+        tally_.banned += answer.admits == 3;
+        tally_.overridden += answer.ruled_max != 0;
+        tally_.counted += answer.admits == 2;
+        tally_.looked += answer.admits == 1;
+        tally_.refused += answer.admits == 0;
+        tally_.refused_counted += answer.admits == 0 && limit.counts_refused;
     }
 
     std::string judge_settling(const Call &call,
@@ -341,17 +329,18 @@ class Judge {
         return {};
     }
 
-    /* Once: it is the same when that is repeated. */
     void settle(const Call &call, const Limit &limit)
     {
         std::vector<Counted> &all = counted_[limit.key];
         int64_t more = limit.true_cost - limit.cost;
         int64_t sum = more;
+        bool is_found = false;
 
         tally_.lowered += more < 0 && limit.true_cost > 0;
 
         for (Counted &counted : all) {
             if (counted.id == call.id) {
+                is_found = is_found || counted.true_cost == limit.cost;
                 counted.true_cost =
                     std::min(counted.true_cost, limit.true_cost);
             }
@@ -359,181 +348,43 @@ class Judge {
             sum += counted.cost;
         }
 
-        bool is_new = raised_.insert({call.id, limit.key}).second;
+        if (more < 0 && !limit.is_log() && (!is_found || mix_.steps_back)) {
+            loose_.insert(limit.key);
+        }
 
-        if (more > 0 && is_new) {
+        if (more > 0) {
+            bool is_known = !raised_.insert({call.id, limit.key}).second;
+
             tally_.raised++;
-            all.push_back(
-                {true_time_, more, call.id, false, more, sum > kMostUsed});
+            all.push_back({true_time_, more, call.id, false, more,
+                           is_known || sum > kMostUsed});
         }
     }
-
-    /* Those of whom more was counted when they were settled. */
-    std::set<std::pair<uint64_t, int>> raised_;
-
-    static constexpr size_t kMostShown = 100;
-    static constexpr size_t kNumbersOfStanding = 6;
-    static constexpr size_t kNumbersOfShown = 4;
 
     std::string judge_standing(const Call &call,
                                const std::vector<int64_t> &numbers)
     {
-        size_t shown =
-            numbers.size() < kNumbersOfStanding
-                ? 0
-                : (numbers.size() - kNumbersOfStanding) / kNumbersOfShown;
+        const Standing &s = call.standing;
+        std::vector<int64_t> expected{s.used, s.wait,     s.ban_left,
+                                      s.max,  s.max_left, s.entries};
 
-        if (numbers.size() != kNumbersOfStanding + shown * kNumbersOfShown) {
-            return "no standing";
+        for (const Shown &shown : s.shown) {
+            expected.push_back(shown.ago);
+            expected.push_back(shown.units);
+            expected.push_back(static_cast<int64_t>(shown.id));
         }
 
-        tally_.forgotten += call.intervention.act == Act::kForget;
-
         if (call.intervention.act == Act::kForget) {
+            tally_.forgotten++;
             counted_[call.limits[0].key].clear();
         }
 
-        const Standing &expected = call.standing;
-
-        if (numbers[2] != expected.ban_left || numbers[3] != expected.max
-            || numbers[4] != expected.max_left)
-        {
-            return "another ruling";
+        if (call.intervention.act == Act::kOverride
+            && call.limits[0].counts_refused) {
+            loose_.insert(call.limits[0].key);
         }
 
-        return mix_.checks == Checks::kInvariants
-                   ? std::string{}
-                   : compare_standing(call, numbers, shown);
-    }
-
-    std::string compare_standing(const Call &call,
-                                 const std::vector<int64_t> &numbers,
-                                 size_t shown)
-    {
-        const Standing &expected = call.standing;
-        auto entries = static_cast<int64_t>(expected.entries.size());
-        bool has_less = call.may_forget[0] && numbers[0] < expected.used
-                        && numbers[5] < entries
-                        && numbers[0] >= call.limits[0].max;
-        bool has_more = call.may_seem_used[0] && numbers[0] >= expected.used
-                        && numbers[5] >= entries;
-
-        if (has_less || has_more) {
-            tally_.with_forgotten += has_less;
-            tally_.seeming_uses += has_more;
-        } else if (numbers[0] != expected.used || numbers[5] != entries) {
-            return "another use in the standing";
-        } else if (numbers[1] != expected.wait) {
-            return "another wait in the standing";
-        }
-
-        if (shown != std::min(static_cast<size_t>(numbers[5]), kMostShown)) {
-            return "not all are shown";
-        }
-
-        return has_more ? std::string{}
-                        : compare_shown(expected.entries, has_less, numbers);
-    }
-
-    /* What is shown is there, each once; of those at the same time nobody knows
-     * the order. Where nothing is forgotten these are the newest. */
-    static std::string compare_shown(std::vector<Shown> expected, bool has_less,
-                                     const std::vector<int64_t> &numbers)
-    {
-        int64_t last = 0;
-        std::vector<int64_t> agos;
-
-        for (const Shown &entry : expected) {
-            agos.push_back(entry.ago);
-        }
-
-        for (size_t n = kNumbersOfStanding, i = 0; n < numbers.size();
-             n += kNumbersOfShown, i++)
-        {
-            auto is_shown = [&](const Shown &entry) {
-                return entry.ago == numbers[n] && entry.cost == numbers[n + 1]
-                       && entry.was_refused == (numbers[n + 2] != 0)
-                       && (entry.id == static_cast<uint64_t>(numbers[n + 3])
-                           || (numbers[n + 3] == 0 && entry.may_be_nobodys));
-            };
-            auto found =
-                std::find_if(expected.begin(), expected.end(), is_shown);
-
-            if (found == expected.end()) {
-                return "what is shown was not counted";
-            }
-
-            if (numbers[n] < last || (!has_less && numbers[n] != agos[i])) {
-                return "not the newest first";
-            }
-
-            last = numbers[n];
-            expected.erase(found);
-        }
-
-        return {};
-    }
-
-    void count(const Limit &limit, const Answer &answer)
-    {
-        tally_.banned += answer.admits == 3;
-        tally_.overridden += answer.ruled_max != 0;
-        tally_.counted += answer.admits == 2;
-        tally_.looked += answer.admits == 1;
-        tally_.refused += answer.admits == 0;
-        tally_.refused_counted += answer.admits == 0 && limit.counts_refused;
-    }
-
-    static int64_t max_of(const Limit &limit, const Answer &answer)
-    {
-        return answer.ruled_max != 0 ? answer.ruled_max : limit.max;
-    }
-
-    std::string compare(const Call &call, size_t i, const Answer &answer)
-    {
-        const Answer &expected = call.answers[i];
-        const Limit &limit = call.limits[i];
-
-        if (answer.admits != expected.admits) {
-            return "another decision";
-        }
-
-        if (answer.used > expected.used && call.may_seem_used[i]) {
-            tally_.seeming_uses++;
-        } else if (answer.used != expected.used) {
-            /* the newest max of them must be there: then the forgotten ones
-             * cannot have been what decides */
-            if (!call.may_forget[i] || answer.used > expected.used
-                || answer.used < max_of(limit, answer))
-            {
-                return "another use";
-            }
-
-            tally_.with_forgotten++;
-
-            /* who only looked may not see the oldest any more */
-            if (!answer.is_refusal() && answer.wait >= expected.wait) {
-                return {};
-            }
-        }
-
-        if (answer.wait == expected.wait) {
-            return {};
-        }
-
-        bool may_be_short =
-            call.may_be_short
-            || (mix_.checks == Checks::kLongWaits && call.sizes[i] > 1000);
-
-        if (may_be_short && mix_.costs && !limit.has_buckets()
-            && answer.is_refusal() && answer.wait > 0
-            && answer.wait < expected.wait)
-        {
-            tally_.short_waits++;
-            return {};
-        }
-
-        return "another wait";
+        return numbers == expected ? "" : "another standing";
     }
 
     /*
@@ -561,9 +412,10 @@ class Judge {
     std::string check_invariants(const Call &call, const Limit &limit,
                                  const Answer &answer)
     {
-        std::vector<Counted> &counted = counted_as(limit);
+        std::vector<Counted> &counted = counted_[limit.key];
         bool is_counted =
             answer.admits == 2 || (answer.admits == 0 && limit.counts_refused);
+        int64_t max = answer.ruled_max != 0 ? answer.ruled_max : limit.max;
         int64_t now = true_time_;
         int64_t excused = excused_until(limit, answer);
         int64_t admitted = 0;
@@ -572,7 +424,7 @@ class Judge {
         for (auto it = counted.rbegin(); it != counted.rend(); ++it) {
             bool is_excused = it->time <= stepped_at_ && now < excused;
 
-            if (now - it->time >= longest(limit) && !is_excused) {
+            if (now - it->time >= limit.longest() && !is_excused) {
                 continue;
             }
 
@@ -589,32 +441,17 @@ class Judge {
                 {now, limit.cost, call.id, answer.admits == 0, limit.cost});
         }
 
-        if (answer.admits == 2 && admitted + limit.cost > max_of(limit, answer))
+        if (answer.admits == 2 && admitted + limit.cost > max
+            && loose_.count(limit.key) == 0)
         {
             return "more in a window than is allowed";
         }
 
-        if (answer.admits == 0 && all + limit.cost <= max_of(limit, answer)
-            && !mix_.take_backs)
-        {
+        if (answer.admits == 0 && all + limit.cost <= max && !mix_.take_backs) {
             return "refused though there is room";
         }
 
         return {};
-    }
-
-    /* What was counted in buckets does not count in a log, nor the other way
-     * round. */
-    std::vector<Counted> &counted_as(const Limit &limit)
-    {
-        auto known = are_buckets_.emplace(limit.key, limit.has_buckets()).first;
-
-        if (known->second != limit.has_buckets()) {
-            known->second = limit.has_buckets();
-            counted_[limit.key].clear();
-        }
-
-        return counted_[limit.key];
     }
 
     /* Until when what was counted before the clock stepped back may count. */
@@ -633,7 +470,7 @@ class Judge {
                 refused_since_.insert_or_assign(limit.key, true_time_).first;
         }
 
-        return since->second + longest(limit);
+        return since->second + limit.longest();
     }
 };
 

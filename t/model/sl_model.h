@@ -1,29 +1,17 @@
 /*
- * What a store has to answer, worked out the slow way: every counted request is
- * kept with its time, and whatever is asked is added up anew from all of them.
+ * What a store has to answer, worked out the slow way: what was counted is kept
+ * with its time, and whatever is asked is added up anew from all of it. A
+ * request of cost 5 is five units of one moment.
  *
- * If the clock steps back there are requests from the future. They were counted
- * before, so from the moment at which that is noticed they count as of then. In
- * buckets and packed logs it is noticed by whoever asks; in a log when a
- * request finds no room, or nothing that is older. From buckets in which
- * something was moved nothing is given back any more, because nobody could tell
- * whose counts are there.
+ * It follows what lua/ says about each format, and knows nothing of how counts
+ * are kept; but for what is noticed when, if the clock steps back. Units are
+ * then from the future, and become units of now: in buckets and packed logs
+ * whenever somebody looks, in logs when a request finds no room. From buckets
+ * up to one in which some of these were counted nothing is given back any more,
+ * because nobody could tell whose they are.
  *
- * Logs of both kinds may take turns, and nothing changes by that. Buckets
- * cannot be made of a log, nor a log of buckets: then all is counted anew.
- *
- * It knows nothing of how a store keeps its counts. What it leaves open is left
- * open on purpose: giving back what has already left the window changes nothing
- * that anybody could notice, so a store may say that it did or that it did not.
- *
- * What a request has cost may be known only when it has ended: then it is
- * settled. What is less is given back from where it was counted, and if that is
- * all, it is taken back; what is more is counted as of then, once, whether
- * there is room for it or not. Nothing is counted beyond kMostUsed.
- *
- * Operators step in: they ban a client for a while, give it another max for a
- * while, lift both, and forget what was counted. Who is banned is refused and
- * not counted, whatever counts otherwise.
+ * Units that have left can come back with the clock where they are still there:
+ * logs remove them whenever somebody looks, the others when something changes.
  */
 
 #pragma once
@@ -32,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <vector>
 
 namespace sl_model {
@@ -39,8 +28,11 @@ namespace sl_model {
 /* More is never used of a limit. */
 constexpr int64_t kMostUsed = 9000000000000000;
 
-/* What is kept of requests: each one's time and id, or its time and only on
- * demand its id, or how many there were in a part of the window. */
+/* So many units are dropped, removed or brought back at a time. */
+constexpr int64_t kMostAtATime = 1000;
+
+constexpr size_t kMostShown = 100;
+
 enum class Algorithm { kLog, kPacked, kBuckets };
 
 /* What one request asks of one limit; times are in microseconds. */
@@ -54,32 +46,26 @@ struct Limit {
     bool counts_refused;
     bool dry_run;
 
-    /* Only a packed log has to know before. */
-    bool may_be_settled;
-
     /* When it is settled: instead of `cost`. */
     int64_t true_cost = 0;
 
+    bool is_log() const { return algorithm == Algorithm::kLog; }
     bool has_buckets() const { return algorithm == Algorithm::kBuckets; }
-
-    bool keeps_id() const
-    {
-        return algorithm == Algorithm::kLog
-               || (algorithm == Algorithm::kPacked && may_be_settled);
-    }
 
     /* Of a bucket: so that all of them are at least a window. */
     int64_t width() const { return (window + buckets - 1) / buckets; }
 
-    /* The first moment at which what was counted at `time` is not in the
-     * window. A bucket leaves as a whole: all of it must be a window old. */
-    int64_t leaves_at(int64_t time) const
+    /* What is kept of a time: in buckets, when its bucket began. */
+    int64_t stamp(int64_t time) const
     {
-        if (!has_buckets()) {
-            return time + window;
-        }
+        return has_buckets() ? time / width() * width() : time;
+    }
 
-        return (time / width() + 1 + buckets) * width();
+    /* The longest that anything counts: a bucket leaves as a whole, when all of
+     * it is a window old. */
+    int64_t longest() const
+    {
+        return has_buckets() ? (buckets + 1) * width() : window;
     }
 };
 
@@ -106,15 +92,11 @@ struct Intervention {
     int64_t max;
 };
 
-/* A counted request, or a bucket: then it is as old as that is. */
+/* A counted request, or a bucket. */
 struct Shown {
     int64_t ago;
-    int64_t cost;
-    bool was_refused;
+    int64_t units;
     uint64_t id; /* 0: nobody's */
-
-    /* Nobody needs to know whose it is, but somebody may. */
-    bool may_be_nobodys;
 };
 
 /* Where a client stands; what is 0 is not there. */
@@ -124,9 +106,10 @@ struct Standing {
     int64_t ban_left;
     int64_t max;
     int64_t max_left;
+    int64_t entries; /* units, or buckets */
 
-    /* All of them, newest first. */
-    std::vector<Shown> entries;
+    /* The newest first. */
+    std::vector<Shown> shown;
 };
 
 /* Of how many limits the counts were changed by settling. */
@@ -137,34 +120,21 @@ struct Settled {
 
 class Model {
   public:
-    /* Of more requests than that in a log that is not packed, all from the
-     * future, it is not known any more whose they are. */
-    explicit Model(size_t tells_apart = SIZE_MAX) : tells_apart_(tells_apart) {}
+    /* Operators are shown requests of the newest units: so many. */
+    explicit Model(int64_t shows_units) : shows_units_(shows_units) {}
 
     std::vector<Answer> ask(int64_t now, uint64_t id,
                             const std::vector<Limit> &limits)
     {
         std::vector<bool> admits;
+        std::vector<Answer> answers;
         bool passes = true;
 
-        touched_ = 0;
-
         for (const Limit &limit : limits) {
-            start_anew_if_changed(limit);
-
-            size_t before = size(limit.key);
-
-            drop_what_has_left(now, limit);
-            passed_[limit.key] = {before - size(limit.key), size(limit.key)};
-            touched_ += before + size(limit.key) + 1;
-
+            read(now, limit);
             admits.push_back(fits(now, limit) && !is_banned(now, limit));
             passes = passes && (admits.back() || limit.dry_run);
-
-            bring_back(now, limit, admits.back());
         }
-
-        std::vector<Answer> answers;
 
         for (size_t i = 0; i < limits.size(); i++) {
             const Limit &limit = limits[i];
@@ -173,8 +143,11 @@ class Model {
                           : limit.counts_refused && !is_banned(now, limit);
 
             if (is_counted) {
-                add(limit.key,
-                    {now, limit.cost, id, limit.keeps_id(), !admits[i]});
+                add(now, limit, {limit.stamp(now), limit.cost, id, false});
+            }
+
+            if (is_counted && !admits[i] && !limit.has_buckets()) {
+                drop_surplus(now, limit);
             }
 
             Answer answer;
@@ -182,8 +155,8 @@ class Model {
                             : !admits[i]          ? 0
                             : is_counted          ? 2
                                                   : 1;
-            answer.used = used(limit);
-            answer.wait = admits[i] ? until_anything_leaves(now, limit)
+            answer.used = used(now, limit);
+            answer.wait = admits[i] ? until_units_leave(now, limit, 1)
                                     : until_admitted(now, limit);
             answer.ruled_max = is_overridden(now, limit) ? max(now, limit) : 0;
             answer.ruled_for = ruled_for(now, limit);
@@ -200,14 +173,19 @@ class Model {
         Settled result{0, 0};
 
         for (const Limit &limit : limits) {
-            int64_t counted = limit.true_cost < limit.cost
-                                  ? lower(then, id, limit)
-                                  : raise(now, id, limit);
+            bool is_changed = true;
 
-            if (counted != kNever) {
-                result.at_most++;
-                result.at_least += limit.leaves_at(counted) > now;
+            read(now, limit);
+
+            if (limit.true_cost > limit.cost) {
+                raise(now, id, limit);
+            } else {
+                is_changed =
+                    limit.true_cost < limit.cost && lower(now, then, id, limit);
             }
+
+            result.at_least += is_changed;
+            result.at_most += is_changed || (may_lag_ && limit.is_log());
         }
 
         return result;
@@ -220,12 +198,14 @@ class Model {
         Ruling &ruling = rulings_[limit.key];
         int64_t until = intervention.lasts > 0 ? now + intervention.lasts : 0;
 
+        read(now, limit);
+
         switch (intervention.act) {
         case Act::kLook:
-            break;
+            return standing(now, limit);
 
         case Act::kForget:
-            keys_[limit.key].clear();
+            keys_.erase(limit.key);
             moved_.erase(limit.key);
             ruling.ban_until = 0;
             break;
@@ -240,57 +220,46 @@ class Model {
             break;
         }
 
-        /* a store need not remove what has left when an operator looks: until
-         * it does, that may be taken back, to no effect */
-        Model after = *this;
-
-        after.drop_what_has_left(now, limit);
-
-        return after.standing(now, limit);
+        remove_what_has_left(now, limit);
+        return standing(now, limit);
     }
 
-    /* How many requests are kept, refused ones among them. */
-    size_t size(int key) { return keys_[key].size(); }
-
-    /* What the last request about a key found: how many had left, and how many
-     * were there. */
-    struct Passed {
-        size_t dropped;
-        size_t remained;
-    };
-
-    Passed passed(int key) { return passed_[key]; }
-
-    /* How many a store cannot forget: all that were admitted, and the newest
-     * refused ones that cost max together. */
-    size_t matter(const Limit &limit)
+    /* Of units that have not left a log when somebody last looked. */
+    int64_t size(int key)
     {
-        const Entries &entries = keys_[limit.key];
-        int64_t refused = 0;
-        size_t count = 0;
+        int64_t sum = 0;
 
-        for (auto it = entries.rbegin(); it != entries.rend(); ++it) {
-            count += !it->was_refused || refused < limit.max;
-            refused += it->was_refused ? it->cost : 0;
+        for (const Entry &entry : keys_[key]) {
+            sum += entry.units;
         }
 
-        return count;
+        return sum;
     }
 
-    /* How many a store may have had to go through for the last answer, if each
-     * of them, and the request itself, has to be dropped and added up. */
-    size_t touched() const { return touched_; }
+    /* The most units that were counted at a time, and all that ever were. */
+    struct Counts {
+        int64_t most = 0;
+        int64_t all = 0;
+    };
+
+    Counts counts(int key) { return counts_[key]; }
+
+    /* Once so many units of logs have left at a time that not all of them may
+     * have been removed. */
+    bool may_lag() const { return may_lag_; }
 
   private:
-    static constexpr uint64_t kNobody = 0;
-
     struct Entry {
         int64_t time;
-        int64_t cost;
-        uint64_t id; /* kNobody: whose it is is not known any more */
-        bool keeps_id;
-        bool was_refused;
-        bool is_later = false; /* what was counted when it was settled */
+        int64_t units;
+        uint64_t id;   /* 0: nobody asks */
+        bool is_later; /* counted when it was settled */
+
+        bool operator<(const Entry &other) const
+        {
+            return std::tie(time, id, is_later)
+                   < std::tie(other.time, other.id, other.is_later);
+        }
     };
 
     /* Each holds until its moment. */
@@ -302,116 +271,149 @@ class Model {
 
     static constexpr int64_t kNever = INT64_MAX;
 
-    /* Oldest first. */
+    /* Oldest first, and as Redis sorts what is of one moment. */
     using Entries = std::vector<Entry>;
 
+    int64_t shows_units_;
     std::map<int, Entries> keys_;
-    std::map<int, Passed> passed_;
+    std::map<int, Counts> counts_;
     std::map<int, Ruling> rulings_;
-    std::map<int, bool> are_buckets_;
+    bool may_lag_ = false;
 
-    /* The time of the latest request whose count was moved, by key. */
+    /* The latest bucket in which units from the future were counted. */
     std::map<int, int64_t> moved_;
 
-    size_t tells_apart_;
-    size_t touched_ = 0;
-
-    void add(int key, const Entry &entry)
+    void read(int64_t now, const Limit &limit)
     {
-        Entries &entries = keys_[key];
-        auto later = std::find_if(
-            entries.rbegin(), entries.rend(),
-            [&](const Entry &other) { return other.time <= entry.time; });
-
-        entries.insert(later.base(), entry);
+        limit.is_log() ? remove_what_has_left(now, limit)
+                       : bring_back(now, limit);
     }
 
-    /* By another configuration. What was ruled stays. */
-    void start_anew_if_changed(const Limit &limit)
-    {
-        auto known = are_buckets_.emplace(limit.key, limit.has_buckets()).first;
-
-        if (known->second != limit.has_buckets()) {
-            known->second = limit.has_buckets();
-            keys_[limit.key].clear();
-            moved_.erase(limit.key);
-        }
-    }
-
-    /* Left is left: also if the clock is set back afterwards. */
-    void drop_what_has_left(int64_t now, const Limit &limit)
+    void remove_what_has_left(int64_t now, const Limit &limit)
     {
         Entries &entries = keys_[limit.key];
-        auto has_left = [&](const Entry &entry) {
-            return limit.leaves_at(entry.time) <= now;
-        };
-
-        entries.erase(std::remove_if(entries.begin(), entries.end(), has_left),
-                      entries.end());
-
         auto moved = moved_.find(limit.key);
+        auto end = first(now, limit);
 
-        if (moved != moved_.end() && limit.leaves_at(moved->second) <= now) {
+        if (limit.is_log() && end != entries.begin() && !may_lag_) {
+            int64_t sum = 0;
+
+            for (const auto &key : keys_) {
+                sum += size(key.first);
+            }
+
+            may_lag_ = sum > kMostAtATime;
+        }
+
+        entries.erase(entries.begin(), end);
+
+        if (moved != moved_.end() && moved->second + limit.longest() <= now) {
             moved_.erase(moved);
         }
     }
 
-    /* What is from the future counts from now on, once that is noticed. */
-    void bring_back(int64_t now, const Limit &limit, bool admits)
+    /* What is from the future is of now. */
+    void bring_back(int64_t now, const Limit &limit)
     {
         Entries &entries = keys_[limit.key];
+        int64_t stamp = limit.stamp(now);
 
-        bool is_plain = limit.algorithm == Algorithm::kLog;
-
-        if (entries.empty()
-            || (is_plain && admits && entries.front().time <= now)) {
+        if (entries.empty() || entries.back().time <= stamp) {
             return;
         }
 
-        bool are_one = is_plain && told_apart(entries) > tells_apart_
-                       && entries.front().time > now;
-
         for (Entry &entry : entries) {
-            if (limit.has_buckets()
-                && entry.time / limit.width() > now / limit.width()) {
-                int64_t &moved = moved_[limit.key];
-
-                moved = std::max(moved, entry.time);
+            if (entry.time > stamp && limit.has_buckets()) {
+                moved_[limit.key] = std::max(moved_[limit.key], entry.time);
             }
 
-            entry.time = std::min(entry.time, now);
-            entry.id = are_one ? kNobody : entry.id;
+            entry.time = std::min(entry.time, stamp);
+        }
+
+        std::stable_sort(entries.begin(), entries.end());
+
+        if (limit.has_buckets()) {
+            remove_what_has_left(now, limit);
         }
     }
 
-    /* Those of which nobody knows any more whose they are, are one. */
-    static size_t told_apart(const Entries &entries)
+    void add(int64_t now, const Limit &limit, Entry entry)
     {
-        auto known = std::count_if(
-            entries.begin(), entries.end(),
-            [](const Entry &entry) { return entry.id != kNobody; });
-        auto count = static_cast<size_t>(known);
+        remove_what_has_left(now, limit);
 
-        return count < entries.size() ? count + 1 : count;
+        Entries &entries = keys_[limit.key];
+        Counts &counts = counts_[limit.key];
+
+        entry.id = limit.is_log() ? entry.id : 0;
+        entry.units = std::min(entry.units, kMostUsed - used(now, limit));
+
+        if (entry.units > 0) {
+            entries.insert(
+                std::upper_bound(entries.begin(), entries.end(), entry), entry);
+        }
+
+        counts.most = std::max(counts.most, size(limit.key));
+        counts.all += entry.units;
     }
 
-    int64_t used(const Limit &limit)
+    /* Where refused requests count, the newest units decide. */
+    void drop_surplus(int64_t now, const Limit &limit)
+    {
+        Entries &entries = keys_[limit.key];
+        int64_t most = std::max(limit.max, max(now, limit));
+        int64_t surplus = std::min(used(now, limit) - most, kMostAtATime);
+
+        while (surplus > 0) {
+            int64_t units = std::min(surplus, entries.front().units);
+
+            surplus -= units;
+            entries.front().units -= units;
+            remove_empty(&entries);
+        }
+    }
+
+    static void remove_empty(Entries *entries)
+    {
+        entries->erase(
+            std::remove_if(entries->begin(), entries->end(),
+                           [](const Entry &entry) { return entry.units == 0; }),
+            entries->end());
+    }
+
+    /* The oldest one in the window. */
+    Entries::iterator first(int64_t now, const Limit &limit)
+    {
+        Entries &entries = keys_[limit.key];
+
+        return std::find_if(entries.begin(), entries.end(),
+                            [&](const Entry &entry) {
+                                return entry.time + limit.longest() > now;
+                            });
+    }
+
+    int64_t used(int64_t now, const Limit &limit)
     {
         int64_t sum = 0;
 
-        for (const Entry &entry : keys_[limit.key]) {
-            sum += entry.cost;
+        for (auto it = first(now, limit); it != keys_[limit.key].end(); ++it) {
+            sum += it->units;
         }
 
         return sum;
     }
 
-    int64_t until_anything_leaves(int64_t now, const Limit &limit)
+    /* How long until so many have left; 0: there are not as many. */
+    int64_t until_units_leave(int64_t now, const Limit &limit, int64_t units)
     {
-        const Entries &entries = keys_[limit.key];
+        for (auto it = first(now, limit); it != keys_[limit.key].end(); ++it) {
+            units -= it->units;
 
-        return entries.empty() ? 0
-                               : limit.leaves_at(entries.front().time) - now;
+            if (units <= 0) {
+                return std::min(it->time - now, int64_t{0}) + limit.longest();
+            }
+        }
+
+        return 0;
     }
 
     bool is_banned(int64_t now, const Limit &limit)
@@ -432,7 +434,8 @@ class Model {
 
     bool fits(int64_t now, const Limit &limit)
     {
-        return limit.cost == 0 || used(limit) + limit.cost <= max(now, limit);
+        return limit.cost == 0
+               || used(now, limit) + limit.cost <= max(now, limit);
     }
 
     int64_t ruled_for(int64_t now, const Limit &limit)
@@ -447,49 +450,38 @@ class Model {
     {
         int64_t wait = fits(now, limit) ? 0 : until_it_fits(now, limit);
 
-        if (is_banned(now, limit)) {
-            wait = std::max(wait, rulings_[limit.key].ban_until - now);
-        }
+        wait = wait == kNever ? 0 : wait;
 
-        return wait == kNever ? 0 : wait;
+        return is_banned(now, limit)
+                   ? std::max(wait, rulings_[limit.key].ban_until - now)
+                   : wait;
     }
 
     /* With the other max while that holds, and then with the limit's own. */
     int64_t until_it_fits(int64_t now, const Limit &limit)
     {
-        int64_t by_own = until_there_is_room(now, limit, limit.max);
-
-        if (!is_overridden(now, limit)) {
-            return by_own;
-        }
-
+        int64_t wait = until_there_is_room(now, limit, max(now, limit));
         int64_t left = rulings_[limit.key].max_until - now;
-        int64_t by_ruled = until_there_is_room(now, limit, max(now, limit));
 
-        return by_ruled <= left ? by_ruled : std::max(left, by_own);
+        return is_overridden(now, limit) && wait > left
+                   ? std::max(left, until_there_is_room(now, limit, limit.max))
+                   : wait;
     }
 
     int64_t until_there_is_room(int64_t now, const Limit &limit, int64_t max)
     {
-        int64_t remains = used(limit);
+        int64_t units = used(now, limit) + limit.cost - max;
 
         if (limit.cost > max) {
             return kNever;
         }
 
-        if (remains + limit.cost <= max) {
+        if (units <= 0) {
             return 0;
         }
 
-        for (const Entry &entry : keys_[limit.key]) {
-            remains -= entry.cost;
-
-            if (remains + limit.cost <= max) {
-                return limit.leaves_at(entry.time) - now;
-            }
-        }
-
-        return 0;
+        bring_back(now, limit);
+        return until_units_leave(now, limit, units);
     }
 
     Standing standing(int64_t now, const Limit &limit)
@@ -497,8 +489,8 @@ class Model {
         const Ruling &ruling = rulings_[limit.key];
         Standing standing{};
 
-        standing.used = used(limit);
-        standing.wait = until_anything_leaves(now, limit);
+        standing.used = used(now, limit);
+        standing.wait = until_units_leave(now, limit, 1);
 
         if (is_banned(now, limit)) {
             standing.ban_left = ruling.ban_until - now;
@@ -509,138 +501,95 @@ class Model {
             standing.max_left = ruling.max_until - now;
         }
 
-        const Entries &entries = keys_[limit.key];
-
-        for (auto it = entries.rbegin(); it != entries.rend(); ++it) {
-            show(now, limit, *it, &standing.entries);
-        }
+        show(now, limit, &standing);
 
         return standing;
     }
 
-    /* A bucket is shown once, with all that was counted in it. */
-    static void show(int64_t now, const Limit &limit, const Entry &entry,
-                     std::vector<Shown> *shown)
-    {
-        if (!limit.has_buckets()) {
-            shown->push_back({now - entry.time, entry.cost, entry.was_refused,
-                              entry.id, !entry.keeps_id});
-            return;
-        }
-
-        int64_t began = entry.time / limit.width() * limit.width();
-
-        if (!shown->empty() && shown->back().ago == now - began) {
-            shown->back().cost += entry.cost;
-        } else {
-            shown->push_back({now - began, entry.cost, false, kNobody, true});
-        }
-    }
-
-    /* What a request has cost more. Returns when that was counted; kNever: it
-     * was not, or was before. */
-    int64_t raise(int64_t now, uint64_t id, const Limit &limit)
-    {
-        if (limit.true_cost == limit.cost) {
-            return kNever;
-        }
-
-        size_t before = size(limit.key);
-
-        drop_what_has_left(now, limit);
-        passed_[limit.key] = {before - size(limit.key), size(limit.key)};
-
-        if (limit.algorithm != Algorithm::kLog) {
-            bring_back(now, limit, true);
-        }
-
-        const Entries &entries = keys_[limit.key];
-        int64_t more = limit.true_cost - limit.cost;
-        int64_t amount = std::min(more, kMostUsed - used(limit));
-
-        /* a log that is not packed looks for all of it */
-        auto is_it = [&](const Entry &entry) {
-            return entry.id == id && entry.is_later
-                   && (limit.algorithm == Algorithm::kPacked
-                       || entry.cost == more);
-        };
-        bool is_known = !limit.has_buckets()
-                        && std::any_of(entries.begin(), entries.end(), is_it);
-
-        if (is_known || amount <= 0) {
-            return kNever;
-        }
-
-        add(limit.key, {now, amount, id, true, false, true});
-
-        return now;
-    }
-
-    /* What it has cost less. Returns when that was counted; kNever: it was
-     * not, or cost something else. */
-    int64_t lower(int64_t then, uint64_t id, const Limit &limit)
-    {
-        return limit.has_buckets() ? lower_in_bucket(then, limit)
-                                   : lower_in_log(id, limit);
-    }
-
-    int64_t lower_in_log(uint64_t id, const Limit &limit)
+    /* All units of a request that were counted at one time are one. */
+    void show(int64_t now, const Limit &limit, Standing *standing)
     {
         Entries &entries = keys_[limit.key];
-        auto it = std::find_if(
-            entries.begin(), entries.end(), [&](const Entry &entry) {
-                return entry.id == id && !entry.was_refused && !entry.is_later;
-            });
+        Entries::reverse_iterator end(first(now, limit));
+        std::vector<Shown> &shown = standing->shown;
+        int64_t rest = limit.has_buckets() ? kNever : shows_units_;
+        int64_t buckets = 0;
+        const Entry *last = nullptr;
 
-        if (it == entries.end() || it->cost != limit.cost) {
-            return kNever;
+        for (auto it = entries.rbegin(); it != end; ++it) {
+            bool goes_on =
+                last != nullptr && last->time == it->time && last->id == it->id;
+            int64_t units = std::min(it->units, rest);
+
+            buckets += last == nullptr || last->time != it->time;
+            rest -= units;
+
+            if (goes_on) {
+                shown.back().units += units;
+            } else if (units > 0) {
+                shown.push_back(
+                    {std::max<int64_t>(0, now - it->time), units, it->id});
+            }
+
+            last = &*it;
         }
 
-        int64_t time = it->time;
-
-        it->cost = limit.true_cost;
-
-        if (it->cost == 0) {
-            entries.erase(it);
-        }
-
-        return time;
+        standing->entries = limit.has_buckets() ? buckets : standing->used;
+        shown.resize(std::min(shown.size(), kMostShown));
     }
 
-    /* The same. Where nothing was moved, all counts in a bucket are of requests
-     * that were counted in it: any of them will do. */
-    int64_t lower_in_bucket(int64_t then, const Limit &limit)
+    /* What a request has cost more: in a log once, as of when that was last
+     * said. */
+    void raise(int64_t now, uint64_t id, const Limit &limit)
     {
         Entries &entries = keys_[limit.key];
-        auto moved = moved_.find(limit.key);
-
-        if (moved != moved_.end()
-            && then / limit.width() <= moved->second / limit.width())
-        {
-            return kNever;
-        }
-
-        int64_t left = limit.cost - limit.true_cost;
-        bool found = false;
 
         for (Entry &entry : entries) {
-            if (entry.time / limit.width() == then / limit.width()) {
-                int64_t taken = std::min(left, entry.cost);
-
-                entry.cost -= taken;
-                left -= taken;
-                found = true;
+            if (limit.is_log() && entry.id == id && entry.is_later) {
+                entry.units = 0;
             }
         }
 
-        auto is_void = [](const Entry &entry) {
-            return entry.cost == 0;
-        };
+        remove_empty(&entries);
+        add(now, limit,
+            {limit.stamp(now), limit.true_cost - limit.cost, id,
+             limit.is_log()});
+    }
 
-        entries.erase(std::remove_if(entries.begin(), entries.end(), is_void),
-                      entries.end());
+    /* What it has cost less. A log knows whose units are whose, the others when
+     * they were counted. */
+    bool lower(int64_t now, int64_t then, uint64_t id, const Limit &limit)
+    {
+        Entries &entries = keys_[limit.key];
+        auto moved = moved_.find(limit.key);
+        int64_t stamp = limit.stamp(then);
+        int64_t less = limit.cost - limit.true_cost;
+        bool is_changed = false;
 
-        return found ? then : kNever;
+        if (moved != moved_.end() && stamp <= moved->second) {
+            return false;
+        }
+
+        for (auto it = first(now, limit); it != entries.end(); ++it) {
+            if (limit.is_log() && it->id == id && !it->is_later) {
+                is_changed = it->units > limit.true_cost;
+                it->units = std::min(it->units, limit.true_cost);
+            } else if (!limit.is_log() && it->time == stamp) {
+                int64_t taken = std::min(less, it->units);
+
+                is_changed = is_changed || taken > 0;
+                it->units -= taken;
+                less -= taken;
+            }
+        }
+
+        remove_empty(&entries);
+
+        if (is_changed) {
+            remove_what_has_left(now, limit);
+        }
+
+        return is_changed;
     }
 };
 

@@ -24,7 +24,6 @@ inline sl::LimitQuery query_of(const Limit &limit, const std::string &name)
             limit.counts_refused,
             limit.dry_run,
             false,
-            limit.may_be_settled,
             sl::kNoPlace,
             sl::kNoMark,
             limit.true_cost};

@@ -21,31 +21,16 @@ constexpr int64_t kSecond = 1000000;
 
 /* In what a store may differ from the model. */
 struct Store {
-    /* Its clock never steps back or stands still: so no two requests have the
-     * same time. */
+    /* No two requests have the same time; and it has to be told of what was
+     * counted more than once whose that is. */
     bool is_monotonic;
 
-    /* How many refused requests of one key it remembers, if they count, for
-     * sure: so many times max, and so many more. Where they have costs it is
-     * only the latter, and none if they cost more than that. */
-    int64_t remembers_of_max;
-    int64_t remembers_more;
-    int64_t remembers_costs = 0;
+    /* Whose requests they are that operators are shown, of how many units. */
+    bool shows_ids;
+    int64_t shows_units;
 
-    /*
-     * How many requests it goes through one by one for an answer; 0: as many as
-     * it takes. Past that it may name a wait that is too short where they have
-     * costs, and not tell apart those from the future. Every limit has its
-     * share, and of that a half for what has left the window: if there is more
-     * with costs, it may take some of them to be used until it has removed
-     * them, but decides as if it did not. There are fewer for every further
-     * limit.
-     */
-    int64_t goes_through = 0;
-    int64_t fewer_for_limit = 0;
-
-    /* Whose requests they are that operators are shown. */
-    bool shows_ids = false;
+    /* More than that are not counted one by one; 0: any number. */
+    int64_t longest = 0;
 };
 
 struct Key {
@@ -54,24 +39,10 @@ struct Key {
 
     bool has_tiers;
 
-    /* Of 100 requests so many may be settled in a packed log. */
-    int with_ids;
-
-    /* Operators may give it another max: the same as with tiers. */
-    bool may_be_overridden;
-
-    /*
-     * Of a log that counts refused requests a store forgets the oldest ones
-     * when they get too many. With the same max all the time no decision and
-     * no wait may change by that, but less seems to be used.
-     */
-    bool may_forget;
-
-    /* How many that have left a store may not have removed yet, at most. */
-    size_t backlog;
-
-    /* How many it cannot forget when the round is over. */
-    size_t matter;
+    /* When the round is over: how many units have not left, or had not when
+     * somebody last looked, and how many there ever were. */
+    int64_t size;
+    Model::Counts counts;
 };
 
 struct Call {
@@ -90,22 +61,17 @@ struct Call {
     Intervention intervention;
     Standing standing;
 
-    /* If neither: for each limit what the model says, how many entries that was
-     * made of, and whether some may be forgotten (this for those who intervene,
-     * too). */
+    /* If neither: what the model says about each limit. */
     std::vector<Answer> answers;
-    std::vector<size_t> sizes;
-    std::vector<bool> may_forget;
-    std::vector<bool> may_seem_used;
-
-    /* More than the store goes through. */
-    bool may_be_short;
 };
 
 struct Round {
     const Mix *mix = nullptr;
     std::vector<Key> keys;
     std::vector<Call> calls;
+
+    /* Not all that has left a log may have been removed from it. */
+    bool may_lag = false;
 
     /* When everything that was counted has left its window, and all that was
      * ruled has ended. */
@@ -117,10 +83,12 @@ class Planner {
   public:
     Planner(const Mix &mix, const Store &store, int first_key,
             const Random &random)
-        : mix_(mix), store_(store), random_(random),
-          model_(store.goes_through > 0 ? goes_through() : SIZE_MAX),
-          now_(1800000000 * kSecond), behind_(0), wait_(0)
+        : mix_(mix), store_(store), random_(random), model_(store.shows_units),
+          now_(1800000000 * kSecond)
     {
+        static const int kLeaps[] = {4000, 1000, 200, 30};
+        static const int64_t kDearest[] = {2, 2, 20, 200};
+
         now_ += random_.below(1000000 * kSecond);
         round_.mix = &mix;
 
@@ -128,19 +96,14 @@ class Planner {
             add_key(first_key + i);
         }
 
-        static const int kLeaps[] = {4000, 1000, 200, 30};
-
         leaps_ = kLeaps[random_.below(mix_.steps_back ? 3 : 4)];
         rate_ = random_.between(1, 2 * mix_.keys);
+        dearest_ = kDearest[random_.below(4)];
 
         /* a crowd must not be left alone for long */
-        if (is_crowded()) {
+        if (mix_.hammers || mix_.is_long) {
             leaps_ = mix_.hammers || mix_.costs ? 30 : 10;
         }
-
-        static const int64_t kDearest[] = {2, 2, 20, 200};
-
-        dearest_ = kDearest[random_.below(4)];
 
         if (mix_.hammers) {
             rate_ = 3 + 200 / round_.keys[0].limit.max;
@@ -151,10 +114,13 @@ class Planner {
 
     Round plan()
     {
+        /* a long log must get full in between */
+        int64_t how_often_ruled = mix_.is_long ? 5 : 600;
+
         for (int i = 0; i < mix_.requests; i++) {
             if (random_.chance(how_many_settle()) && !counted_.empty()) {
                 settle();
-            } else if (mix_.rulings && random_.chance(6)) {
+            } else if (mix_.rulings && random_.below(10000) < how_often_ruled) {
                 intervene();
             } else {
                 ask();
@@ -171,8 +137,11 @@ class Planner {
 
         for (Key &key : round_.keys) {
             round_.end += 4 * (key.limit.window + key.limit.buckets);
-            key.matter = model_.matter(key.limit);
+            key.size = model_.size(key.limit.key);
+            key.counts = model_.counts(key.limit.key);
         }
+
+        round_.may_lag = model_.may_lag();
 
         return std::move(round_);
     }
@@ -197,7 +166,7 @@ class Planner {
     int64_t now_;
 
     /* By how much the clock has been set back. */
-    int64_t behind_;
+    int64_t behind_ = 0;
 
     /* How often time makes a leap, in 10000 calls, and how many requests there
      * are otherwise for each one that is allowed. */
@@ -208,7 +177,7 @@ class Planner {
     int64_t dearest_;
 
     /* That the last answer named. */
-    int64_t wait_;
+    int64_t wait_ = 0;
 
     /* Many requests are settled one after the other, and have cost so much that
      * no sum can take it. */
@@ -222,6 +191,7 @@ class Planner {
     {
         Key key{};
         Limit &limit = key.limit;
+        int64_t most = mix_.max;
 
         /* requests of the same limits, but of other clients */
         if (mix_.alike && round_.keys.size() >= limits_of_request()) {
@@ -231,6 +201,10 @@ class Planner {
             return;
         }
 
+        if (mix_.is_long && store_.longest > 0) {
+            most = std::min(most, store_.longest);
+        }
+
         limit.key = number;
 
         /* of similar size in one round, from microseconds to a month */
@@ -238,7 +212,7 @@ class Planner {
             static const int64_t kSizes[] = {30, 1000, kSecond, 60 * kSecond,
                                              31 * 86400 * kSecond};
 
-            limit.window = is_crowded()
+            limit.window = mix_.hammers || mix_.is_long
                                ? random_.between(kSecond, 60 * kSecond)
                                : random_.between(1, kSizes[random_.below(5)]);
         } else {
@@ -249,35 +223,42 @@ class Planner {
 
         choose_algorithm(&limit);
 
-        static const int kWithIds[] = {0, 50, 100, 100};
-
-        key.with_ids = kWithIds[random_.below(4)];
-
-        if (mix_.checks == Checks::kLongWaits) {
-            limit.max = random_.between(mix_.max / 2, mix_.max);
-        } else if (is_huge()) {
-            limit.max = random_.between(1, 9) * (mix_.max / 9);
-        } else {
-            limit.max = random_.of_any_size(mix_.max);
-        }
-
+        limit.max = mix_.is_long ? random_.between(most / 2, most)
+                    : is_huge()  ? random_.between(1, 9) * (most / 9)
+                                 : random_.of_any_size(most);
         limit.counts_refused =
-            mix_.counts_refused && (mix_.hammers || random_.chance(30));
-
-        /* no bound to what is counted there, and no more than 2^53 is exact */
-        if (is_huge() && (limit.has_buckets() || mix_.settles)) {
-            limit.counts_refused = false;
-        }
-
+            mix_.counts_refused
+            && (mix_.hammers || mix_.is_long || random_.chance(30));
         limit.dry_run = mix_.dry_runs && random_.chance(30);
-
-        bool never_forgets = limit.has_buckets() && !mix_.changes;
-
-        key.may_be_overridden = !limit.counts_refused || never_forgets
-                                || mix_.checks == Checks::kInvariants;
-        key.has_tiers = mix_.tiers && key.may_be_overridden;
+        key.has_tiers = mix_.tiers && !drops(limit);
 
         round_.keys.push_back(key);
+    }
+
+    void choose_algorithm(Limit *limit)
+    {
+        std::vector<Algorithm> algorithms;
+
+        if (mix_.logs) {
+            algorithms.push_back(Algorithm::kLog);
+        }
+
+        if (mix_.packed) {
+            algorithms.push_back(Algorithm::kPacked);
+        }
+
+        if (mix_.buckets) {
+            algorithms.push_back(Algorithm::kBuckets);
+        }
+
+        limit->algorithm = any_of(algorithms);
+        limit->buckets = limit->has_buckets() ? random_.of_any_size(100) : 0;
+    }
+
+    /* Units make room for newer ones that are refused. */
+    static bool drops(const Limit &limit)
+    {
+        return limit.counts_refused && !limit.has_buckets();
     }
 
     /* Of 100 calls. */
@@ -301,54 +282,6 @@ class Planner {
     size_t limits_of_request() const
     {
         return static_cast<size_t>(mix_.limits);
-    }
-
-    /* One of those that the mix has. */
-    void choose_algorithm(Limit *limit)
-    {
-        std::vector<Algorithm> algorithms;
-
-        if (mix_.logs) {
-            algorithms.push_back(Algorithm::kLog);
-        }
-
-        if (mix_.packed) {
-            algorithms.push_back(Algorithm::kPacked);
-        }
-
-        if (mix_.buckets) {
-            algorithms.push_back(Algorithm::kBuckets);
-        }
-
-        limit->algorithm = any_of(algorithms);
-        limit->buckets = limit->has_buckets() ? random_.of_any_size(100) : 0;
-    }
-
-    /* The configuration is another from now on. */
-    void change_algorithm(Key *key)
-    {
-        Limit before = key->limit;
-
-        choose_algorithm(&key->limit);
-
-        /* the number of buckets does not change, nobody could tell what a part
-         * of the window has in it then */
-        if (key->limit.algorithm == before.algorithm) {
-            key->limit.buckets = before.buckets;
-            return;
-        }
-
-        if (key->limit.has_buckets() || before.has_buckets()) {
-            key->may_forget = false;
-            key->backlog = 0;
-            keep_from_settling(key->limit);
-        }
-    }
-
-    /* Only many requests show what this is about. */
-    bool is_crowded() const
-    {
-        return mix_.hammers || mix_.checks == Checks::kLongWaits;
     }
 
     /* Costs of any size up to the largest that there may be. */
@@ -386,11 +319,7 @@ class Planner {
 
         if (!ruling_ends_.empty() && random_.chance(30)) {
             to = any_of(ruling_ends_) + random_.between(-1, 1);
-            now_ = std::max(now_, to);
-            return;
-        }
-
-        if (kind < 40) {
+        } else if (kind < 40) {
             to = now_ + wait_ + random_.between(-1, 1);
         } else if (kind < 60 && !counted_.empty()) {
             const Counted &counted = any_of(counted_);
@@ -410,8 +339,15 @@ class Planner {
      */
     void step(const Limit &limit)
     {
-        /* what has left and is still there would be in the window again */
-        if (has_backlog(round_.keys)) {
+        /* what has left and is still there would be in the window again, and
+         * not all units from the future would be brought back at a time */
+        if (model_.may_lag()
+            || std::any_of(
+                round_.keys.begin(), round_.keys.end(), [&](const Key &key) {
+                    return key.limit.is_log()
+                           && model_.size(key.limit.key) > kMostAtATime;
+                }))
+        {
             return;
         }
 
@@ -447,11 +383,16 @@ class Planner {
             limit.max = random_.between(1, 2 * limit.max);
         }
 
-        limit.cost = cost_of(limit);
-        limit.may_be_settled = limit.algorithm != Algorithm::kPacked
-                               || random_.chance(key.with_ids);
+        limit.cost = std::min(cost_of(limit), most_of_cost(limit));
 
         return limit;
+    }
+
+    static int64_t most_of_cost(const Limit &limit)
+    {
+        return limit.is_log()        ? 1000
+               : limit.has_buckets() ? 1000000000000000
+                                     : 10000;
     }
 
     int64_t cost_of(const Limit &limit)
@@ -460,24 +401,18 @@ class Planner {
             return 1;
         }
 
-        if (mix_.checks == Checks::kLongWaits) {
-            /* what has left and may still be there could take their place */
-            if (key_of(limit).backlog > 0 && random_.chance(50)) {
-                return random_.between(1, limit.max);
-            }
+        int64_t kind = random_.below(100);
 
+        if (mix_.is_long) {
             /* many small ones, and then large ones that have to wait */
-            bool is_half_full =
-                model_.size(limit.key) > static_cast<size_t>(limit.max / 2);
+            bool is_half_full = model_.size(limit.key) > limit.max / 2;
 
-            return is_half_full && random_.chance(5)
+            return is_half_full && kind < 5
                        ? random_.between(limit.max / 2 + 1, limit.max)
-                   : random_.chance(10)
+                   : kind < 15
                        ? std::min(limit.max, random_.between(2, dearest_))
                        : 1;
         }
-
-        int64_t kind = random_.below(100);
 
         if (kind < 8) {
             return 0;
@@ -502,85 +437,45 @@ class Planner {
                            : limit.max;
     }
 
-    /* Of a request with so many limits. */
-    size_t goes_through(size_t limits = 1) const
-    {
-        return static_cast<size_t>(store_.goes_through)
-               - static_cast<size_t>(store_.fewer_for_limit) * (limits - 1);
-    }
-
-    bool may_forget(const Limit &limit, const Answer &answer)
-    {
-        int64_t remembered = store_.remembers_more;
-
-        if (!mix_.costs) {
-            remembered += store_.remembers_of_max * limit.max;
-        } else if (answer.used > store_.remembers_costs) {
-            remembered = 0;
-        }
-
-        return limit.counts_refused && !limit.has_buckets()
-               && static_cast<int64_t>(model_.size(limit.key)) >= remembered;
-    }
-
-    static bool has_backlog(const std::vector<Key> &keys)
-    {
-        return std::any_of(keys.begin(), keys.end(),
-                           [](const Key &key) { return key.backlog > 0; });
-    }
-
-    /* What the store may have left behind of those that had left, the first
-     * `before` of which were of other limits. */
-    void follow_backlog(Key *key, size_t limits, size_t before)
-    {
-        Model::Passed passed = model_.passed(key->limit.key);
-        size_t share = goes_through(limits) / limits;
-        size_t removed = before > share ? 0 : share / 2;
-
-        key->backlog += passed.dropped;
-        key->backlog -= std::min(key->backlog, removed);
-
-        if (passed.remained == 0 || store_.goes_through == 0
-            || key->limit.has_buckets())
-        {
-            key->backlog = 0;
-        }
-    }
-
     /* Every id is one request's, as in real life. */
-    uint64_t new_id() { return round_.calls.size() + 1; }
+    uint64_t new_id() { return (round_.calls.size() + 1) * 0x9e3779b97f4a7c15; }
 
     /* Those of the next request. */
-    std::vector<Key *> some_keys()
+    std::vector<Limit> some_limits()
     {
-        std::vector<Key *> keys;
-
-        for (Key &key : round_.keys) {
-            keys.push_back(&key);
-        }
+        std::vector<Limit> limits;
+        auto count = static_cast<size_t>(random_.between(1, mix_.limits));
 
         if (mix_.alike) {
-            return keys_of_a_client(keys);
+            for (size_t i = 0, first = first_of_any_client();
+                 i < limits_of_request(); i++) {
+                limits.push_back(limit_of(round_.keys[first + i]));
+            }
+
+            return limits;
         }
 
-        auto limits = static_cast<size_t>(random_.between(1, mix_.limits));
+        std::vector<Key> keys = round_.keys;
 
-        while (keys.size() > limits) {
+        while (keys.size() > count) {
             keys.erase(keys.begin()
                        + random_.below(static_cast<int64_t>(keys.size())));
         }
 
-        return keys;
+        for (const Key &key : keys) {
+            limits.push_back(limit_of(key));
+        }
+
+        return limits;
     }
 
-    std::vector<Key *> keys_of_a_client(const std::vector<Key *> &keys)
+    size_t first_of_any_client()
     {
-        auto clients = keys.size() / limits_of_request();
-        auto first =
-            keys.begin()
-            + random_.below(static_cast<int64_t>(clients)) * mix_.limits;
+        auto clients =
+            static_cast<int64_t>(round_.keys.size() / limits_of_request());
 
-        return {first, first + mix_.limits};
+        return static_cast<size_t>(random_.below(clients))
+               * limits_of_request();
     }
 
     /* To the time of the next call. */
@@ -610,26 +505,14 @@ class Planner {
         call.intervention = any_intervention(key);
         call.standing = model_.intervene(now_, key.limit, call.intervention);
 
-        for (Shown &shown : call.standing.entries) {
+        for (Shown &shown : call.standing.shown) {
             shown.id = store_.shows_ids ? shown.id : 0;
-        }
-
-        if (model_.size(key.limit.key) == 0) {
-            key.may_forget = false;
-            key.backlog = 0;
-        }
-
-        /* in buckets that would give back what others have counted since */
-        if (call.intervention.act == Act::kForget && key.limit.has_buckets()) {
-            keep_from_settling(key.limit);
         }
 
         if (call.intervention.lasts > 0) {
             ruling_ends_.push_back(now_ + call.intervention.lasts);
         }
 
-        call.may_forget.push_back(key.may_forget);
-        call.may_seem_used.push_back(key.backlog > 0);
         round_.calls.push_back(std::move(call));
     }
 
@@ -647,12 +530,11 @@ class Planner {
 
         int64_t lasts = random_.chance(20) ? 0 : any_length(key.limit);
 
-        if (kind < 60 || !key.may_be_overridden) {
-            return {Act::kBan, lasts, 0};
-        }
-
-        return {Act::kOverride, lasts,
-                lasts == 0 ? 0 : random_.between(1, 2 * key.limit.max)};
+        return kind < 60
+                   ? Intervention{Act::kBan, lasts, 0}
+                   : Intervention{
+                       Act::kOverride, lasts,
+                       lasts == 0 ? 0 : random_.between(1, 2 * key.limit.max)};
     }
 
     /* Around the window, or up to where something leaves, or shorter, or much
@@ -670,80 +552,42 @@ class Planner {
         return std::clamp<int64_t>(length, 1, 365 * 86400 * kSecond);
     }
 
-    void keep_from_settling(const Limit &forgotten)
-    {
-        for (Counted &counted : counted_) {
-            std::vector<Limit> &limits = counted.limits;
-
-            limits.erase(std::remove_if(limits.begin(), limits.end(),
-                                        [&](const Limit &limit) {
-                                            return limit.key == forgotten.key;
-                                        }),
-                         limits.end());
-        }
-
-        counted_.erase(std::remove_if(counted_.begin(), counted_.end(),
-                                      [](const Counted &counted) {
-                                          return counted.limits.empty();
-                                      }),
-                       counted_.end());
-    }
-
     void ask()
     {
-        std::vector<Key *> keys = some_keys();
-
-        go_on();
-
         Call call{};
+
+        /* now and then just as the last one, at the same time */
+        if (!store_.is_monotonic && !round_.calls.empty()
+            && !round_.calls.back().answers.empty() && random_.chance(25))
+        {
+            call.limits = round_.calls.back().limits;
+
+            for (size_t i = 0, first = first_of_any_client();
+                 i < call.limits.size() && mix_.alike; i++)
+            {
+                call.limits[i].key = round_.keys[first + i].limit.key;
+            }
+        } else {
+            call.limits = some_limits();
+            go_on();
+        }
 
         call.time = now_;
         call.id = new_id();
-
-        for (Key *key : keys) {
-            if (mix_.changes && random_.chance(3)) {
-                change_algorithm(key);
-            }
-
-            call.limits.push_back(limit_of(*key));
-        }
-
         call.answers = model_.ask(now_, call.id, call.limits);
-        call.may_be_short = store_.goes_through > 0
-                            && model_.touched() > goes_through(keys.size());
         wait_ = call.answers[0].wait;
 
         Counted counted{now_, call.id, {}};
-        size_t dropped = 0;
 
-        for (size_t i = 0; i < keys.size(); i++) {
-            Key &key = *keys[i];
-            const Limit &limit = call.limits[i];
-            size_t size = model_.size(limit.key);
+        for (size_t i = 0; i < call.limits.size(); i++) {
+            bool has_looked = mix_.settles && call.limits[i].cost == 0;
 
-            if (size == 0) {
-                key.may_forget = false;
-            } else if (may_forget(limit, call.answers[i])) {
-                key.may_forget = true;
-            }
-
-            follow_backlog(&key, keys.size(), dropped);
-            dropped += model_.passed(limit.key).dropped;
-
-            call.sizes.push_back(size);
-            call.may_forget.push_back(key.may_forget);
-            call.may_seem_used.push_back(key.backlog > 0);
-            call.may_be_short = call.may_be_short || key.backlog > 0;
-
-            bool has_looked = mix_.settles && limit.cost == 0;
-
-            if ((call.answers[i].admits == 2 || has_looked)
-                && limit.may_be_settled) {
-                counted.limits.push_back(limit);
+            if (call.answers[i].admits == 2 || has_looked) {
+                counted.limits.push_back(call.limits[i]);
             }
         }
 
-        if (!counted.limits.empty()) {
+        if (mix_.take_backs && !counted.limits.empty()) {
             counted_.push_back(std::move(counted));
         }
 
@@ -755,109 +599,66 @@ class Planner {
     {
         size_t index = counted_.size() - 1;
 
+        /* what has cost more gets a time of its own */
+        go_on();
+
         if (random_.chance(40)) {
             index = static_cast<size_t>(
                 random_.below(static_cast<int64_t>(counted_.size())));
         }
 
-        /* the others are never settled, so that who comes once more is known */
-        if (mix_.settles) {
-            choose_true_costs(&counted_[index]);
+        Counted &counted = counted_[index];
+
+        if (!counted.is_settled) {
+            choose_true_costs(&counted);
+        } else if (store_.is_monotonic) {
+            keep_what_may_be_repeated(&counted.limits);
         }
 
-        Counted counted = counted_[index];
-
-        forget_counted(index);
-
-        if (!mix_.settles && counted.limits.size() > 1 && random_.chance(30)) {
-            counted.limits.pop_back();
-        }
-
-        /* what is forgotten could have mattered, if this was newer */
-        if (mix_.steps_back && is_any_forgotten(counted.limits)) {
-            return;
-        }
-
-        /* what has cost more gets a time of its own */
-        if (mix_.settles) {
-            go_on();
-        } else {
-            pass_time();
-        }
-
-        for (Limit &limit : counted.limits) {
-            limit.algorithm = key_of(limit).limit.algorithm;
-        }
-
-        if (counted.is_settled) {
-            keep_what_changes_nothing(&counted);
-        }
-
-        if (!counted.limits.empty()) {
-            settle(counted);
-        }
-    }
-
-    void settle(const Counted &counted)
-    {
         Call call{};
-        size_t dropped = 0;
 
         call.settles = true;
         call.time = now_;
         call.then = counted.time;
         call.id = counted.id;
         call.limits = counted.limits;
-        call.settled = model_.settle(now_, call.then, call.id, call.limits);
+        counted.is_settled = true;
 
-        for (const Limit &limit : call.limits) {
-            if (limit.true_cost > limit.cost) {
-                follow_backlog(&key_of(limit), call.limits.size(), dropped);
-                dropped += model_.passed(limit.key).dropped;
-            }
+        if (call.limits.empty() || !random_.chance(25)) {
+            counted_.erase(counted_.begin()
+                           + static_cast<std::ptrdiff_t>(index));
         }
 
-        /* what has left may still be there */
-        if (has_backlog(round_.keys)) {
-            call.settled.at_most = static_cast<int>(call.limits.size());
+        if (!call.limits.empty()) {
+            call.settled = model_.settle(now_, call.then, call.id, call.limits);
+            round_.calls.push_back(std::move(call));
         }
-
-        round_.calls.push_back(std::move(call));
     }
 
     /* What a request turns out to have cost. */
     void choose_true_costs(Counted *counted)
     {
         std::vector<Limit> &limits = counted->limits;
-
-        if (counted->is_settled) {
-            return;
-        }
+        bool is_nothing = !mix_.settles || random_.chance(20);
 
         if (limits.size() > 1 && random_.chance(30)) {
             limits.pop_back();
         }
 
-        bool is_nothing = random_.chance(20);
-
         for (Limit &limit : limits) {
-            limit.true_cost = is_nothing ? 0 : true_cost_of(limit);
+            limit.true_cost =
+                is_nothing || drops(limit) ? 0 : true_cost_of(limit);
         }
     }
 
     int64_t true_cost_of(const Limit &limit)
     {
-        constexpr int64_t kMost = 1000000000000000;
         int64_t kind = random_.below(100);
         int64_t cost = limit.cost;
-
-        /* the sum must be known to be cut */
-        if (is_huge() && key_of(limit).backlog > 0) {
-            return random_.between(0, cost);
-        }
+        int64_t most = most_of_cost(limit);
 
         if (is_ruinous_ && kind >= 15) {
-            return random_.between(std::clamp(cost, kMost / 2, kMost), kMost);
+            return random_.between(std::clamp(cost, most / 2, most), most);
         }
 
         if (kind < 40) {
@@ -868,64 +669,24 @@ class Planner {
             return cost;
         }
 
-        int64_t most = kind < 70   ? cost + 5
+        int64_t high = kind < 70   ? cost + 5
                        : kind < 90 ? cost + 1 + limit.max / 4
                        : kind < 98 ? 2 * limit.max
                                    : 10 * limit.max;
 
-        return random_.between(std::min(cost, kMost), std::min(most, kMost));
+        return random_.between(std::min(cost, most), std::min(high, most));
     }
 
-    /* Once more is for what can be told to have been settled: what was counted
-     * then may have left by now, or have become one with others. */
-    void keep_what_changes_nothing(Counted *counted)
+    /* Where nothing else has the same time, only a log knows what was settled
+     * before. */
+    static void keep_what_may_be_repeated(std::vector<Limit> *limits)
     {
-        auto changes_something = [&](const Limit &limit) {
-            Model copy = model_;
-
-            return copy.settle(now_, counted->time, counted->id, {limit})
-                       .at_most
-                   > 0;
-        };
-        std::vector<Limit> &limits = counted->limits;
-
-        limits.erase(
-            std::remove_if(limits.begin(), limits.end(), changes_something),
-            limits.end());
-    }
-
-    /* So that it is not settled once more: now and then it is, but only in
-     * logs, as in buckets that would change what another has counted. */
-    void forget_counted(size_t index)
-    {
-        Counted &counted = counted_[index];
-        std::vector<Limit> &limits = counted.limits;
-
-        counted.is_settled = mix_.settles;
-        limits.erase(std::remove_if(limits.begin(), limits.end(),
-                                    [](const Limit &limit) {
-                                        return limit.has_buckets();
-                                    }),
-                     limits.end());
-
-        if (limits.empty() || !random_.chance(10)) {
-            counted_.erase(counted_.begin()
-                           + static_cast<std::ptrdiff_t>(index));
-        }
-    }
-
-    bool is_any_forgotten(const std::vector<Limit> &limits)
-    {
-        return std::any_of(
-            limits.begin(), limits.end(),
-            [&](const Limit &limit) { return key_of(limit).may_forget; });
-    }
-
-    Key &key_of(const Limit &limit)
-    {
-        return *std::find_if(
-            round_.keys.begin(), round_.keys.end(),
-            [&](const Key &key) { return key.limit.key == limit.key; });
+        limits->erase(std::remove_if(limits->begin(), limits->end(),
+                                     [](const Limit &limit) {
+                                         return !limit.is_log()
+                                                || limit.true_cost > limit.cost;
+                                     }),
+                      limits->end());
     }
 };
 

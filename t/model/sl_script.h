@@ -1,6 +1,6 @@
 /*
- * The scripts of lua/ in a real Redis, whose time is steered: when they ask for
- * it, they are told another one.
+ * The script of lua/ in a real Redis, whose time is steered: when it asks for
+ * it, it is told another one.
  */
 
 #pragma once
@@ -11,10 +11,9 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -26,7 +25,7 @@
 namespace sl_model {
 
 /* How the script may differ from the model. */
-constexpr Store kRedis{false, 3, 128, int64_t{1} << 50, 256, 8, true};
+constexpr Store kRedis{false, true, 1000};
 
 struct FreeReply {
     void operator()(redisReply *reply) const { freeReplyObject(reply); }
@@ -117,14 +116,14 @@ function own.TIME()
     return time
 end
 function own.PEXPIRE(key, ms)
-    if keys_expire then
+    if keys_expire and server.call('EXISTS', key) == 1 then
         server.call('HSET', 'ends', key, ms_now + ms)
     end
     return server.call('PEXPIRE', key, ms + 3600000)
 end
 function own.SET(key, text, _, ms)
     server.call('SET', key, text)
-    return ms and own.PEXPIRE(key, ms)
+    return own.PEXPIRE(key, ms)
 end
 function redis.call(command, ...)
     if own[command] then
@@ -143,81 +142,31 @@ for i, ends in ipairs(server.call('HMGET', 'ends', unpack(KEYS))) do
 end
 )";
 
-    /* of several requests those that are not decided about are asked about
-     * alone, and answered in their own turn */
-    static const char kUntilDecided[] = R"(
-local function until_decided()
-    local answer = decide()
-    while type(answer) == 'table' and answer[1] == -1 do
-        redis.call('INCR', 'asked again')
-        answer = decide()
-    end
-    return answer
-end
-
-local limits = select(2, string.gsub(ARGV[1], '/', ''))
-local requests = #KEYS / limits
-if limits == 0 or requests == 1 then
-    return until_decided()
-end
-
-local keys, args = KEYS, ARGV
-local all = decide()
-if type(all) ~= 'string' or #all ~= 8 * (3 * limits * requests + 1) then
-    return redis.error_reply('no answer to all')
-end
-
-local answers, undecided, is_first_undecided = {}, {}, {}
-for r = 1, requests do
-    local first_key = keys[(r - 1) * limits + 1]
-    local answer = string.sub(all, 24 * limits * (r - 1) + 1, 24 * limits * r)
-    answers[r] = answer .. string.sub(all, -8)
-    if struct.unpack('<i8', answer) == -1 then
-        undecided[#undecided + 1] = r
-        is_first_undecided[first_key] = true
-    elseif is_first_undecided[first_key] then
-        return redis.error_reply('decided before one of the same client that came first')
-    end
-end
-for _, r in ipairs(undecided) do
-    redis.call('INCR', 'asked alone')
-    KEYS = { unpack(keys, (r - 1) * limits + 1, r * limits) }
-    ARGV = { unpack(args, 1, 2 * limits + 1) }
-    ARGV[#ARGV + 1] = args[2 * limits + 1 + r]
-    answers[r] = until_decided()
-end
-return answers
-)";
-
     return std::string("local keys_expire = ")
            + (keys_expire ? "true" : "false") + kCommands
-           + (keys_expire ? kExpiry : "")
-           + "local KEYS, ARGV = KEYS, ARGV\nlocal function decide()\n" + script
-           + "\nend\n" + kUntilDecided;
+           + (keys_expire ? kExpiry : "") + script;
 }
 
-/* A request's id is a UUID, of all kinds of bytes, that ends with a number. */
+/* A request's id is a UUID that begins with a number: of the same order. */
 inline std::string id_of(uint64_t number)
 {
-    uint64_t mixed = number * 0x9e3779b97f4a7c15;
-
-    return text("%08" PRIx64 "-%04" PRIx64 "-7%03" PRIx64 "-8%03" PRIx64
+    return text("%08" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-8%03" PRIx64
                 "-%012" PRIx64,
-                mixed >> 32, mixed >> 16 & 0xffff, mixed >> 8 & 0xfff,
-                mixed & 0xfff, number);
+                number >> 32, number >> 16 & 0xffff, number & 0xffff,
+                number % 4095, number % 0xffffffffffff);
 }
 
 /* That number; 0: it is nobody's, and -1: no request has such an id. */
 inline int64_t number_of_id(const std::string &id)
 {
-    constexpr size_t kBeforeNumber = 24;
-    constexpr size_t kSize = 36;
-
-    if (id.size() != kSize) {
+    if (id.empty()) {
         return 0;
     }
 
-    uint64_t number = strtoull(id.c_str() + kBeforeNumber, nullptr, 16);
+    std::string digits = id.substr(0, 8)
+                         + id.substr(std::min<size_t>(9, id.size()), 4)
+                         + id.substr(std::min<size_t>(14, id.size()), 4);
+    uint64_t number = strtoull(digits.c_str(), nullptr, 16);
 
     return id_of(number) == id ? static_cast<int64_t>(number) : -1;
 }
@@ -262,6 +211,35 @@ inline std::vector<int64_t> numbers_of(const redisReply &reply)
     return numbers;
 }
 
+/* Of one of `count` requests with as many limits that were asked about at once,
+ * as if it alone had been. */
+inline std::vector<int64_t> numbers_of(const redisReply &reply, size_t n,
+                                       size_t count, size_t limits)
+{
+    std::vector<int64_t> all = numbers_of(reply);
+    size_t end = 3 * limits * count;
+
+    if (count == 1 || (all.size() != end + 1 && all.size() != end * 4 / 3 + 1))
+    {
+        return count == 1 ? all : std::vector<int64_t>{};
+    }
+
+    auto from = [&](size_t first) {
+        return all.begin() + static_cast<std::ptrdiff_t>(first);
+    };
+    std::vector<int64_t> numbers(from(3 * limits * n),
+                                 from(3 * limits * (n + 1)));
+
+    numbers.push_back(all[end]);
+
+    if (all.size() > end + 1) {
+        numbers.insert(numbers.end(), from(end + 1 + limits * n),
+                       from(end + 1 + limits * (n + 1)));
+    }
+
+    return numbers;
+}
+
 inline std::string describe(const redisReply &reply)
 {
     if (reply.type == REDIS_REPLY_ERROR) {
@@ -277,192 +255,124 @@ inline std::string describe(const redisReply &reply)
     return line.empty() ? "no numbers" : line;
 }
 
-inline std::string name_of(int key)
+/* What is counted in another way has another key. */
+inline std::string name_of(const Limit &limit)
 {
-    return "key" + std::to_string(key);
+    Limit plain = limit;
+
+    plain.cost = 1;
+    plain.counts_refused = plain.dry_run = false;
+
+    return kind_of(plain) + ":" + std::to_string(limit.key);
 }
-
-/* One that may be asked in the short form. */
-inline bool is_ordinary(const Call &call)
-{
-    return !call.settles && !call.intervenes
-           && std::all_of(call.limits.begin(), call.limits.end(),
-                          [](const Limit &limit) {
-                              return limit.cost == 1 && !limit.counts_refused
-                                     && !limit.dry_run;
-                          });
-}
-
-/* What the short form says of the limits. */
-inline std::vector<std::string> short_words(const Call &call)
-{
-    std::vector<std::string> words(1);
-
-    for (const Limit &limit : call.limits) {
-        words[0] += "/" + (rule_of(limit) == "i" ? "i" : algorithm_of(limit));
-        words.push_back(std::to_string(limit.window));
-        words.push_back(std::to_string(limit.max));
-    }
-
-    return words;
-}
-
-inline void add_short_form(const Call *calls, size_t count,
-                           std::vector<std::string> *args)
-{
-    std::vector<std::string> words = short_words(calls[0]);
-
-    args->insert(args->end(), words.begin(), words.end());
-
-    if (words[0].find("/0") == std::string::npos
-        && words[0].find('i') == std::string::npos)
-    {
-        return; /* no ids are kept */
-    }
-
-    for (size_t i = 0; i < count; i++) {
-        args->push_back(id_of(calls[i].id));
-    }
-}
-
-inline void add_long_form(const Call &call, std::vector<std::string> *args)
-{
-    args->push_back(call.settles ? std::to_string(call.then) : "");
-    args->push_back(id_of(call.id));
-
-    for (const Limit &limit : call.limits) {
-        args->push_back(std::to_string(limit.window));
-        args->push_back(
-            std::to_string(call.settles ? limit.true_cost : limit.max));
-        args->push_back(std::to_string(limit.cost));
-        args->push_back(algorithm_of(limit));
-        args->push_back(rule_of(limit));
-    }
-}
-
-/* The scripts of a store, as Redis knows them. */
-struct Scripts {
-    std::string window; /* lua/sliding_window.lua */
-    std::string client; /* lua/client.lua */
-};
 
 /* Where a client's ruling is noted once more. */
-inline std::string index_of(int key)
+inline std::string index_of(const Limit &limit)
 {
-    return name_of(key) + "!";
+    return name_of(limit) + "!";
 }
 
-inline void add_time(const Call &call, std::vector<std::string> *args)
+inline std::string kinds_of(const Call &call)
 {
-    args->push_back(
-        text("%" PRId64 ":%" PRId64, call.time / kSecond, call.time % kSecond));
-}
+    std::string kinds;
 
-inline void append_intervention(Redis *redis, const std::string &sha,
-                                const Call &call)
-{
-    static const char *const kActs[] = {"look", "forget", "ban", "max"};
-
-    const Limit &limit = call.limits[0];
-    const Intervention &what = call.intervention;
-    std::vector<std::string> args{"EVALSHA",
-                                  sha,
-                                  "2",
-                                  name_of(limit.key),
-                                  index_of(limit.key),
-                                  kActs[static_cast<size_t>(what.act)],
-                                  std::to_string(limit.window),
-                                  algorithm_of(limit),
-                                  std::to_string(what.lasts),
-                                  std::to_string(what.max)};
-
-    add_time(call, &args);
-    redis->append(args);
-}
-
-/* Appends what asks a script, known by its hash, what the calls say: one of any
- * kind, or several that may be asked at once. */
-inline void append_calls(Redis *redis, const Scripts &scripts,
-                         const Call *calls, size_t count)
-{
-    const Call &first = calls[0];
-
-    if (first.intervenes) {
-        append_intervention(redis, scripts.client, first);
-        return;
+    for (const Limit &limit : call.limits) {
+        kinds += (kinds.empty() ? "" : "/") + kind_of(limit);
     }
 
-    std::vector<std::string> args{"EVALSHA", scripts.window,
-                                  std::to_string(count * first.limits.size())};
+    return kinds;
+}
+
+/* Window of each limit, and max. */
+inline std::vector<std::string> numbers_of(const Call &call)
+{
+    std::vector<std::string> numbers;
+
+    for (const Limit &limit : call.limits) {
+        numbers.push_back(std::to_string(limit.window));
+        numbers.push_back(
+            std::to_string(call.settles ? limit.true_cost : limit.max));
+    }
+
+    return numbers;
+}
+
+/* What the script is told of calls: one of any kind, or several that are asked
+ * about at once. */
+inline std::vector<std::string> args_of(const Call *calls, size_t count)
+{
+    static const char *const kActs[] = {":look", ":forget", ":ban", ":max"};
+
+    const Call &call = calls[0];
+    std::vector<std::string> args{kinds_of(call)};
+    std::vector<std::string> numbers = numbers_of(call);
+
+    if (call.intervenes) {
+        args.insert(args.begin(),
+                    kActs[static_cast<size_t>(call.intervention.act)]);
+        args.push_back(std::to_string(call.intervention.lasts));
+        args.push_back(std::to_string(call.intervention.max));
+    } else if (call.settles) {
+        args.insert(args.begin(), ":settle");
+        args.push_back(std::to_string(call.then));
+        args.push_back(id_of(call.id));
+    }
+
+    args.insert(args.end(), numbers.begin(), numbers.end());
+
+    for (size_t i = 0; i < count && !call.intervenes && !call.settles; i++) {
+        args.push_back(id_of(calls[i].id));
+    }
+
+    args.push_back(
+        text("%" PRId64 ":%" PRId64, call.time / kSecond, call.time % kSecond));
+
+    return args;
+}
+
+/* Appends what asks the script, known by its hash. */
+inline void append_calls(Redis *redis, const std::string &sha,
+                         const Call *calls, size_t count = 1)
+{
+    std::vector<std::string> keys;
+    std::vector<std::string> args = args_of(calls, count);
 
     for (size_t i = 0; i < count; i++) {
         for (const Limit &limit : calls[i].limits) {
-            args.push_back(name_of(limit.key));
+            keys.push_back(name_of(limit));
         }
     }
 
-    count > 1 || (is_ordinary(first) && first.id % 2)
-        ? add_short_form(calls, count, &args)
-        : add_long_form(first, &args);
+    if (calls[0].intervenes) {
+        keys.push_back(index_of(calls[0].limits[0]));
+    }
 
-    add_time(first, &args);
-    redis->append(args);
+    std::vector<std::string> words{"EVALSHA", sha, std::to_string(keys.size())};
+
+    words.insert(words.end(), keys.begin(), keys.end());
+    words.insert(words.end(), args.begin(), args.end());
+    redis->append(words);
 }
 
-inline void append_call(Redis *redis, const Scripts &scripts, const Call &call)
-{
-    append_calls(redis, scripts, &call, 1);
-}
-
-/* Asked of the same keys, each as the same limit. */
-inline bool have_same_keys(const Call &a, const Call &b)
-{
-    return std::equal(
-        a.limits.begin(), a.limits.end(), b.limits.begin(), b.limits.end(),
-        [](const Limit &x, const Limit &y) { return x.key == y.key; });
-}
-
-inline bool share_a_key(const Call &a, const Call &b)
-{
-    return std::any_of(a.limits.begin(), a.limits.end(), [&](const Limit &x) {
-        return std::any_of(b.limits.begin(), b.limits.end(),
-                           [&](const Limit &y) { return x.key == y.key; });
-    });
-}
-
-/*
- * How many calls of the round, from `first` on, are asked about at once: those
- * of one moment whose limits are the same. Where one is not decided about, no
- * later one of its keys may be, or they would be answered in another order than
- * the model's: so nobody shares only some keys, and none of a long log, more of
- * which may be tidied up by the next request.
- */
+/* How many calls of the round, from `first` on, are asked about at once: those
+ * of one moment whose limits are the same. */
 inline size_t asked_at_once(const Round &round, size_t first)
 {
-    constexpr size_t kMostKeys = 16;
+    constexpr size_t kMostKeys = 32;
     const Call &call = round.calls[first];
-    bool may_share = round.mix->checks != Checks::kLongWaits;
+    std::string kinds = kinds_of(call);
     size_t most = kMostKeys / call.limits.size();
     size_t count = 1;
 
-    if (!is_ordinary(call) || call.id % 4 == 0) {
+    if (call.intervenes || call.settles || first % 4 == 0) {
         return 1;
     }
-
-    auto goes_with_all = [&](const Call &next) {
-        auto goes_with = [&](const Call &other) {
-            return !share_a_key(next, other)
-                   || (may_share && have_same_keys(next, other));
-        };
-
-        return std::all_of(&call, &call + count, goes_with);
-    };
 
     while (count < most && first + count < round.calls.size()) {
         const Call &next = round.calls[first + count];
 
-        if (next.time != call.time || !is_ordinary(next)
-            || short_words(next) != short_words(call) || !goes_with_all(next))
+        if (next.intervenes || next.settles || next.time != call.time
+            || kinds_of(next) != kinds || numbers_of(next) != numbers_of(call))
         {
             break;
         }
@@ -485,16 +395,26 @@ inline std::string load_script(Redis *redis, const std::string &script)
     return std::string(reply->str, reply->len);
 }
 
-inline std::string contents_of(const char *path)
+/* What a program prints; nothing if there is none. */
+inline std::string output_of(const std::string &command)
 {
-    std::ifstream file(path);
-    std::ostringstream contents;
+    std::string output;
+    char bytes[4096];
+    FILE *pipe = popen(command.c_str(), "r");
 
-    if (!(contents << file.rdbuf())) {
-        throw std::runtime_error(std::string(path) + " cannot be read");
+    if (pipe == nullptr) {
+        throw std::runtime_error(command + " cannot be run");
     }
 
-    return contents.str();
+    while (size_t size = fread(bytes, 1, sizeof(bytes), pipe)) {
+        output.append(bytes, size);
+    }
+
+    if (pclose(pipe) != 0) {
+        throw std::runtime_error(command + " has failed");
+    }
+
+    return output;
 }
 
 }  // namespace sl_model

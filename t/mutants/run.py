@@ -1,6 +1,6 @@
 """run.py BUILD JOBS [--survivors] [FILE...]: do the tests notice if the code is changed?
 
-One small change after the other is made to the script, to the embedded store's table and to
+One small change after the other is made to the script's files, to the embedded store's table and to
 what decides about requests (see operators.py), and the tests that are about that code are run:
 the cheapest first, until one fails. Changes that no test notices must be told about in
 explained.txt, each group of them with the reason why that is as it should be.
@@ -22,9 +22,9 @@ from operators import mutants_of
 
 EXPLAINED = os.path.join(os.path.dirname(__file__), 'explained.txt')
 
-FILES = ['lua/sliding_window.lua'] + sorted(
+FILES = sorted(
     file for pattern in (
-        'src/store/pure/sl_memory_*', 'src/store/pure/sl_stamp.h', 'src/store/pure/sl_limit_*',
+        'lua/*.lua', 'src/store/pure/sl_memory_*', 'src/store/pure/sl_stamp.h', 'src/store/pure/sl_limit_*',
         'src/store/pure/sl_refusal_marks.*', 'src/request/pure/*', 'src/redis/pure/sl_breaker.*',
         'src/redis/pure/sl_shared_breakers.*', 'src/redis/pure/sl_worker_breaker.h',
         'src/redis/pure/sl_redis_error.*', 'src/redis/pure/sl_key.*')

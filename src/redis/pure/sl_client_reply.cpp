@@ -78,18 +78,17 @@ bool read_standing(const int64_t (&numbers)[kStandingNumbers], size_t shown,
     return true;
 }
 
-bool read_request(int64_t ago_us, int64_t cost, int64_t was_refused,
-                  std::string_view id, CountedRequest *request) noexcept
+bool read_request(int64_t ago_us, int64_t cost, std::string_view id,
+                  CountedRequest *request) noexcept
 {
     if (!is_within(ago_us, kLongest) || !is_within(cost, kLargest)
-        || !is_within(was_refused, 1) || id.size() > sizeof(request->id))
+        || id.size() > sizeof(request->id))
     {
         return false;
     }
 
     request->ago_us = ago_us;
     request->cost = cost;
-    request->was_refused = was_refused == 1;
     request->id_size =
         static_cast<uint8_t>(id.copy(request->id, sizeof(request->id)));
 

@@ -18,9 +18,9 @@ namespace sl {
  * max and for how long that holds, and how many entries there are. */
 constexpr size_t kStandingNumbers = 6;
 
-/* What follows for each request that is shown: how long ago, its cost, whether
- * it was refused, and its id. */
-constexpr size_t kWordsPerRequest = 4;
+/* What follows for each request that is shown: how long ago, how many units,
+ * and its id. */
+constexpr size_t kWordsPerRequest = 3;
 
 /*
  * How many requests an answer of so many words shows. False: there is no such
@@ -33,8 +33,8 @@ bool requests_in_answer(size_t words, size_t *requests) noexcept;
 bool read_standing(const int64_t (&numbers)[kStandingNumbers], size_t shown,
                    Standing *standing) noexcept;
 
-bool read_request(int64_t ago_us, int64_t cost, int64_t was_refused,
-                  std::string_view id, CountedRequest *request) noexcept;
+bool read_request(int64_t ago_us, int64_t cost, std::string_view id,
+                  CountedRequest *request) noexcept;
 
 /*
  * "BAN_UNTIL:MAX:MAX_UNTIL", of which 0 means that there is none. False: it is

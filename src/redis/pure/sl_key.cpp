@@ -8,6 +8,8 @@ namespace sl {
 
 namespace {
 
+constexpr std::string_view kPackedFormat = "p";
+
 /* The same for both kinds of names, which differ in their room only. */
 template <typename Name>
 void append(Name &to, std::string_view text)
@@ -40,7 +42,61 @@ bool is_readable(std::string_view text)
            && text.find_first_not_of("0123456789abcdef", 1) == text.npos;
 }
 
+/* A number as write_number() writes it. */
+bool is_plain_number(std::string_view text)
+{
+    return !text.empty() && text.size() < kMaxDigits && text[0] != '0'
+           && text.find_first_not_of("0123456789") == text.npos;
+}
+
+bool is_format(std::string_view text)
+{
+    size_t by = text.find('x');
+
+    return text == kPackedFormat
+           || (by != text.npos && is_plain_number(text.substr(0, by))
+               && is_plain_number(text.substr(by + 1)));
+}
+
+/* What stands between the zone and the key: ':', or '!', a format and ':'. */
+bool take_format(std::string_view *text)
+{
+    std::string_view format = text->substr(0, text->find(':'));
+
+    if (format.size() == text->size()) {
+        return false;
+    }
+
+    text->remove_prefix(format.size() + 1);
+
+    return format.empty() || (take_front(&format, "!") && is_format(format));
+}
+
 }  // namespace
+
+KeyFormat::KeyFormat(Algorithm algorithm, unsigned buckets,
+                     int64_t window_us) noexcept
+    : KeyFormat()
+{
+    char *end = data_;
+
+    switch (algorithm) {
+    case Algorithm::kLog:
+        break;
+
+    case Algorithm::kPacked:
+        end += kPackedFormat.copy(end, kPackedFormat.size());
+        break;
+
+    case Algorithm::kBuckets:
+        end = write_number(end, buckets);
+        *end++ = 'x';
+        end = write_number(end, window_us / 1000);
+        break;
+    }
+
+    size_ = static_cast<size_t>(end - data_);
+}
 
 bool is_key_prefix(std::string_view text) noexcept
 {
@@ -50,7 +106,8 @@ bool is_key_prefix(std::string_view text) noexcept
 }
 
 RedisKey redis_key(std::string_view prefix, std::string_view zone,
-                   std::string_view key, KeyStyle style) noexcept
+                   std::string_view key, KeyStyle style,
+                   const KeyFormat &format) noexcept
 {
     bool in_braces = style == KeyStyle::kInBraces;
     RedisKey name;
@@ -59,6 +116,8 @@ RedisKey redis_key(std::string_view prefix, std::string_view zone,
     append(name, prefix);
     append(name, ":");
     append(name, zone);
+    append(name, format.view().empty() ? "" : "!");
+    append(name, format.view());
     append(name, in_braces ? ":{" : ":");
 
     name.size += readable_key(key, name.data + name.size);
@@ -126,9 +185,11 @@ std::string_view client_of_index(std::string_view name, std::string_view prefix,
     }
 
     name.remove_suffix(1);
-    begin(front, prefix, zone, ":");
+    begin(front, prefix, zone, "");
 
-    if (style == KeyStyle::kPlain && !take_front(&name, front.view())) {
+    if (style == KeyStyle::kPlain
+        && !(take_front(&name, front.view()) && take_format(&name)))
+    {
         return {};
     }
 

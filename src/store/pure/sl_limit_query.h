@@ -30,7 +30,7 @@ struct LimitQuery {
     std::string_view key;
     int64_t window_us;
     int64_t max;  /* at least 1 */
-    int64_t cost; /* at most max; 0 only looks */
+    int64_t cost; /* at most max, in logs at most 1,000; 0 only looks */
 
     Algorithm algorithm;
 
@@ -38,7 +38,8 @@ struct LimitQuery {
      * is kBuckets. */
     unsigned buckets;
 
-    /* Requests that the limit refuses count, too. */
+    /* Requests that the limit refuses count, too; in logs the newest max units
+     * decide. */
     bool counts_refused;
 
     /* The limit does not keep the request from passing. */
@@ -49,12 +50,6 @@ struct LimitQuery {
      * too late for anybody to receive it, the store takes it back by itself.
      */
     bool provisional;
-
-    /*
-     * The request may be taken back after it was counted. A store that does not
-     * mark what it counts, unless it has to, has to.
-     */
-    bool may_be_taken_back = false;
 
     /* Where the request was counted, if it is taken back; see LimitState. */
     uint64_t place = 0;

@@ -19,7 +19,7 @@ constexpr size_t kMaxLimits = 16;
  * that were asked together. */
 constexpr size_t kMaxLimitsInAnswer = 32;
 
-/* For LimitState::used: nobody was asked, or the store did not get that far. */
+/* For LimitState::used: nobody was asked. */
 constexpr int64_t kUnknownUse = -1;
 
 /* More is never used of a limit, so that all sums are exact wherever they are

@@ -9,9 +9,6 @@ namespace {
 /* How many blocks of one key are dropped at a time. */
 constexpr uint32_t kMaxBlocksDropped = 512;
 
-/* How many entries are dropped at most because they make no difference. */
-constexpr unsigned kMaxSurplusDropped = 64;
-
 }  // namespace
 
 /* An empty one, after the last. */
@@ -96,21 +93,15 @@ void Chain::begin_at(Entry entry, CellNumber last_dropped,
     cells_.give(first, last_dropped, dropped);
 }
 
-int64_t Chain::drop_surplus(int64_t max) noexcept
+void Chain::drop_oldest(int64_t units) noexcept
 {
-    int64_t used = key_.used;
+    while (units > 0) {
+        Entry first{key_.first_block, key_.first_position};
+        int64_t amount = std::min(units, cost_at(first));
 
-    for (unsigned i = 0; i < kMaxSurplusDropped; i++) {
-        const BlockCell &block = cells_.block(key_.first_block);
-
-        if (key_.used - block.cost(key_.first_position) < max) {
-            break;
-        }
-
-        drop_front(block.stamp(key_.first_position));
+        give_back(first, amount);
+        units -= amount;
     }
-
-    return used - key_.used;
 }
 
 void Chain::clear() noexcept

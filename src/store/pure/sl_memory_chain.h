@@ -65,11 +65,9 @@ class Chain {
                || drop_some(last_expired);
     }
 
-    /*
-     * Drops old entries as long as the rest is worth at least `max`, but not
-     * more than 64 of them. Returns what they were worth.
-     */
-    int64_t drop_surplus(int64_t max) noexcept;
+    /* Drops so many of the oldest units; there must be as many. Of an entry a
+     * part may stay. */
+    void drop_oldest(int64_t units) noexcept;
 
     /* Drops all blocks, however many, in one step. */
     void clear() noexcept;
@@ -288,8 +286,6 @@ class BackwardReader {
         settle();
     }
 
-    unsigned blocks_read() const noexcept { return blocks_read_; }
-
   private:
     /* Goes back to where something counts. */
     void settle() noexcept
@@ -309,7 +305,6 @@ class BackwardReader {
 
             block_ = is_first ? kNoCell : block.earlier;
             end_ = is_first ? 0 : cells_.block(block_).size();
-            blocks_read_++;
         }
     }
 
@@ -317,7 +312,6 @@ class BackwardReader {
     const KeyCell *key_;
     CellNumber block_;
     uint8_t end_; /* the position after the entry */
-    unsigned blocks_read_ = 0;
 };
 
 }  // namespace sl

@@ -32,18 +32,11 @@ Ruling Deed::ruled() const noexcept
 
 bool Deed::drop_expired() const noexcept
 {
-    for (KeyOf what : {KeyOf::kCounted, KeyOf::kRefused}) {
-        CellNumber number = find(what);
+    CellNumber number = find();
 
-        if (number != kNoCell
-            && !Chain(cells_, cells_.key(number))
-                    .drop_front(last_expired(client_, now_us_)))
-        {
-            return false;
-        }
-    }
-
-    return true;
+    return number == kNoCell
+           || Chain(cells_, cells_.key(number))
+                  .drop_front(last_expired(client_, now_us_));
 }
 
 bool Deed::rule(const Intervention &intervention) noexcept
@@ -78,21 +71,20 @@ int64_t Deed::end_of(const Intervention &intervention) const noexcept
 
 void Deed::forget_counts() const noexcept
 {
-    for (KeyOf what : {KeyOf::kCounted, KeyOf::kRefused}) {
-        CellNumber number = find(what);
+    CellNumber number = find();
 
-        if (number != kNoCell) {
-            keys_.remove(number);
-        }
+    if (number != kNoCell) {
+        keys_.remove(number);
     }
 }
 
 void Deed::tell(Standing *standing) const noexcept
 {
-    CountedKeys keys{key(find(KeyOf::kCounted)),
-                     has_refused() ? key(find(KeyOf::kRefused)) : nullptr};
+    CellNumber number = find();
 
-    read_standing(cells_, client_, keys, ruling_, now_us_, standing);
+    read_standing(cells_, client_,
+                  number != kNoCell ? &cells_.key(number) : nullptr, ruling_,
+                  now_us_, standing);
 }
 
 }  // namespace sl

@@ -35,20 +35,9 @@ class Deed {
     Ruling ruled() const noexcept;
     int64_t end_of(const Intervention &intervention) const noexcept;
 
-    CellNumber find(KeyOf what) const noexcept
+    CellNumber find() const noexcept
     {
-        return keys_.find(keys_.name_of(client_, what));
-    }
-
-    /* Where refused requests do not count, what is left of them does not. */
-    bool has_refused() const noexcept
-    {
-        return client_.counts_refused && client_.buckets == 0;
-    }
-
-    const KeyCell *key(CellNumber number) const noexcept
-    {
-        return number != kNoCell ? &cells_.key(number) : nullptr;
+        return keys_.find(keys_.name_of(client_, KeyOf::kCounted));
     }
 
     Cells cells_;

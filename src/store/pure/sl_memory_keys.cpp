@@ -17,7 +17,7 @@ namespace sl {
 KeyName Keys::name_of(const LimitQuery &limit, KeyOf what) const noexcept
 {
     constexpr size_t kZoneWords = (kMaxZoneName + 7) / 8;
-    uint64_t head[1 + kZoneWords + 5];
+    uint64_t head[1 + kZoneWords + 6];
     size_t zone_size = std::min(limit.zone.size(), kMaxZoneName);
     size_t words = 1 + (zone_size + 7) / 8;
 
@@ -33,6 +33,7 @@ KeyName Keys::name_of(const LimitQuery &limit, KeyOf what) const noexcept
         head[words++] = static_cast<uint64_t>(limit.window_us);
         head[words++] = static_cast<uint64_t>(limit.max);
         head[words++] = static_cast<uint64_t>(limit.cost);
+        head[words++] = static_cast<uint64_t>(limit.algorithm);
     }
 
     KeyName name;

@@ -19,8 +19,7 @@ namespace sl {
 
 /* What a key remembers of a client in a zone. */
 enum class KeyOf : uint8_t {
-    kCounted, /* requests that were admitted, and with buckets all of them */
-    kRefused, /* requests that were refused, where those count */
+    kCounted, /* its requests: refused ones, too, where those count */
     kRefusal, /* what another store said */
 };
 

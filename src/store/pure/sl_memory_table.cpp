@@ -16,6 +16,9 @@ namespace {
 /* How many blocks are read to find out when enough will have left. */
 constexpr unsigned kMaxBlocksRead = 512;
 
+/* How many units go at a time because newer ones decide. */
+constexpr int64_t kMaxUnitsDropped = 1000;
+
 /* For waits: there is no such moment. */
 constexpr int64_t kNever = INT64_MAX;
 
@@ -23,10 +26,6 @@ constexpr int64_t kNever = INT64_MAX;
 struct Asked {
     KeyName name;
     CellNumber key; /* kNoCell: not there yet */
-
-    /* The same for requests that were refused, if those count. */
-    KeyName refused_name;
-    CellNumber refused_key;
 
     /* nullptr: nothing is ruled about the client. */
     const Ruling *ruling;
@@ -76,11 +75,6 @@ class Question {
     int64_t wait_until_left(const LimitQuery &limit, const Asked &asked,
                             int64_t amount) const noexcept;
 
-    ChainReader reader(CellNumber key) const noexcept
-    {
-        return {cells_, key != kNoCell ? &cells_.key(key) : nullptr};
-    }
-
     Cells cells_;
     Keys keys_;
     const LimitQuery *limits_;
@@ -126,7 +120,6 @@ bool Question::read(const LimitQuery &limit, Asked *asked) noexcept
     asked->place = kNoPlace;
     asked->name = keys_.name_of(limit, KeyOf::kCounted);
     asked->key = keys_.find(asked->name);
-    asked->refused_key = kNoCell;
     asked->ruling = nullptr;
     asked->max = limit.max;
     asked->is_banned = false;
@@ -135,25 +128,16 @@ bool Question::read(const LimitQuery &limit, Asked *asked) noexcept
         find_ruling(limit, asked);
     }
 
-    if (limit.counts_refused && limit.buckets == 0) {
-        asked->refused_name = keys_.name_of(limit, KeyOf::kRefused);
-        asked->refused_key = keys_.find(asked->refused_name);
-    }
+    if (asked->key != kNoCell) {
+        KeyCell &key = cells_.key(asked->key);
 
-    for (CellNumber number : {asked->key, asked->refused_key}) {
-        if (number == kNoCell) {
-            continue;
-        }
-
-        KeyCell &key = cells_.key(number);
-
-        IdleLists(cells_).touch(number);
+        IdleLists(cells_).touch(asked->key);
 
         if (!Chain(cells_, key).drop_front(last_expired(limit, now_us_))) {
             return false;
         }
 
-        asked->used += key.used;
+        asked->used = key.used;
     }
 
     asked->fits = limit.cost == 0 || asked->used + limit.cost <= asked->max;
@@ -177,18 +161,17 @@ void Question::find_ruling(const LimitQuery &limit, Asked *asked) const noexcept
 
 bool Question::make_room() const noexcept
 {
-    CellNumber spared[2 * kMaxLimits];
+    CellNumber spared[kMaxLimits];
     uint32_t needed = 0;
 
     for (size_t i = 0; i < count_; i++) {
-        spared[2 * i] = asked_[i].key;
-        spared[2 * i + 1] = asked_[i].refused_key;
+        spared[i] = asked_[i].key;
 
         /* a key and a block, if they are not there */
         needed += asked_[i].is_counted ? 2 : 0;
     }
 
-    return keys_.make_room(needed, spared, 2 * count_);
+    return keys_.make_room(needed, spared, count_);
 }
 
 void Question::count(LimitState *states) noexcept
@@ -218,27 +201,27 @@ LimitState Question::state(const LimitQuery &limit,
 
 void Question::count(const LimitQuery &limit, Asked *asked) noexcept
 {
-    bool is_refused = !asked->admits() && limit.buckets == 0;
-    CellNumber &number = is_refused ? asked->refused_key : asked->key;
-
-    if (number == kNoCell) {
-        number = keys_.add(is_refused ? asked->refused_name : asked->name,
-                           limit.window_us);
+    if (asked->key == kNoCell) {
+        asked->key = keys_.add(asked->name, limit.window_us);
     }
 
-    KeyCell &key = cells_.key(number);
+    KeyCell &key = cells_.key(asked->key);
     Chain chain(cells_, key);
     int64_t stamp = stamp_of(limit, now_us_);
 
     asked->place = chain.append(stamp, limit.cost, limit.buckets != 0).place();
-    asked->used += limit.cost;
     key.expires_us = leaves_at(limit, stamp);
 
-    /* more than max refused requests make no difference; if max has become
-     * much smaller, the rest of them goes with the next ones */
-    if (is_refused) {
-        asked->used -= chain.drop_surplus(asked->max);
+    /* The newest max units decide; an override may end, and then the limit's
+     * own max says how many. If either has become much smaller, the rest goes
+     * with the next ones. */
+    if (!asked->admits() && limit.buckets == 0) {
+        int64_t surplus = key.used - std::max(limit.max, asked->max);
+
+        chain.drop_oldest(std::min(surplus, kMaxUnitsDropped));
     }
+
+    asked->used = key.used;
 }
 
 /* Until the request would be admitted, or if it is, until anything leaves. */
@@ -303,29 +286,20 @@ int64_t Question::wait_for_room(const LimitQuery &limit, const Asked &asked,
 int64_t Question::wait_until_left(const LimitQuery &limit, const Asked &asked,
                                   int64_t amount) const noexcept
 {
-    ChainReader counted = reader(asked.key);
-    ChainReader refused = reader(asked.refused_key);
+    ChainReader reader(cells_,
+                       asked.key != kNoCell ? &cells_.key(asked.key) : nullptr);
     int64_t left = 0;
     int64_t last = 0;
 
-    while (!counted.at_end() || !refused.at_end()) {
-        bool is_refused =
-            counted.at_end()
-            || (!refused.at_end() && refused.stamp() < counted.stamp());
-        ChainReader &first = is_refused ? refused : counted;
-
-        if (first.cost() > 0) {
-            left += first.cost();
-            last = first.stamp();
+    while (!reader.at_end() && left < amount
+           && reader.blocks_read() <= kMaxBlocksRead)
+    {
+        if (reader.cost() > 0) {
+            left += reader.cost();
+            last = reader.stamp();
         }
 
-        first.next();
-
-        if (left >= amount
-            || counted.blocks_read() + refused.blocks_read() > kMaxBlocksRead)
-        {
-            break;
-        }
+        reader.next();
     }
 
     return last != 0 ? leaves_at(limit, last) - now_us_ : kNoWait;
@@ -353,14 +327,13 @@ class Settling {
         return limit.true_cost > limit.cost;
     }
 
-    CellNumber find(const LimitQuery &limit, KeyOf what) const noexcept
+    CellNumber find(const LimitQuery &limit) const noexcept
     {
-        return keys_.find(keys_.name_of(limit, what));
+        return keys_.find(keys_.name_of(limit, KeyOf::kCounted));
     }
 
     void lower(const LimitQuery &limit, int64_t time_us) const noexcept;
     void raise(const LimitQuery &limit, int64_t now_us) const noexcept;
-    int64_t room(const LimitQuery &limit, CellNumber number) const noexcept;
 
     Cells cells_;
     Keys keys_;
@@ -378,10 +351,12 @@ void Settling::lower(int64_t time_us) const noexcept
 }
 
 /* Whose count it is can be told in a log, and is not the same any more if it
- * was settled before; a bucket has all that was counted in it. */
+ * was settled before, or if some of it was dropped: then there is nothing to
+ * settle, but the rest can be taken back. A bucket has all that was counted in
+ * it. */
 void Settling::lower(const LimitQuery &limit, int64_t time_us) const noexcept
 {
-    CellNumber number = find(limit, KeyOf::kCounted);
+    CellNumber number = find(limit);
 
     if (number == kNoCell) {
         return;
@@ -393,7 +368,8 @@ void Settling::lower(const LimitQuery &limit, int64_t time_us) const noexcept
                                 : chain.find(limit.place, stamp);
 
     if (entry.block != kNoCell
-        && (limit.buckets || chain.cost_at(entry) == limit.cost))
+        && (limit.buckets || limit.true_cost == 0
+            || chain.cost_at(entry) == limit.cost))
     {
         chain.give_back(entry, limit.cost - limit.true_cost);
     }
@@ -411,8 +387,7 @@ bool Settling::raise(int64_t now_us) const noexcept
     uint32_t needed = 0;
 
     for (size_t i = 0; i < count_; i++) {
-        spared[i] =
-            raises(limits_[i]) ? find(limits_[i], KeyOf::kCounted) : kNoCell;
+        spared[i] = raises(limits_[i]) ? find(limits_[i]) : kNoCell;
 
         /* a key and a block, if they are not there */
         needed += raises(limits_[i]) ? 2 : 0;
@@ -442,8 +417,8 @@ void Settling::raise(const LimitQuery &limit, int64_t now_us) const noexcept
             .drop_front(last_expired(limit, now_us));
     }
 
-    int64_t amount =
-        std::min(limit.true_cost - limit.cost, room(limit, number));
+    int64_t used = number != kNoCell ? cells_.key(number).used : 0;
+    int64_t amount = std::min(limit.true_cost - limit.cost, kMostUsed - used);
 
     if (amount <= 0) {
         return;
@@ -460,21 +435,6 @@ void Settling::raise(const LimitQuery &limit, int64_t now_us) const noexcept
 
     Chain(cells_, key).append(stamp, amount, limit.buckets != 0);
     key.expires_us = leaves_at(limit, stamp);
-}
-
-/* For what may still be used. */
-int64_t Settling::room(const LimitQuery &limit,
-                       CellNumber number) const noexcept
-{
-    int64_t used = number != kNoCell ? cells_.key(number).used : 0;
-
-    if (limit.counts_refused && limit.buckets == 0) {
-        CellNumber refused = find(limit, KeyOf::kRefused);
-
-        used += refused != kNoCell ? cells_.key(refused).used : 0;
-    }
-
-    return kMostUsed - used;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
  * store that asks the table. Besides, the table keeps other stores' refusals in
  * mind.
  *
- * Decisions are those of lua/sliding_window.lua: the same limits, asked in the
+ * Decisions are those of the script in lua/: the same limits, asked in the
  * same order at the same times, are answered alike.
  *
  * The table is made of these parts:
@@ -30,7 +30,8 @@
  *
  *   find a key         its name's length, and those few of the same hash
  *   drop what expired  512 blocks of a key; all of them at once are one step
- *   count a request    a block; 64 refused ones that make no difference go
+ *   count a request    a block; where refused ones count, those of the oldest
+ *                      1,000 units
  *   name a wait        512 blocks are read; after that it is named too short;
  *                      twice where a client has another max for a while
  *   settle             a block, or with buckets all (100, three in a block);
@@ -41,7 +42,7 @@
  *   remember, recall   a block, and room for it
  *   a ruling           an entry; if it was the last to end, or there is no room
  *                      for another, all of them are looked at
- *   a client's place   512 blocks of each of its two keys
+ *   a client's place   a block for each of 100 requests, or all buckets
  *   list rulings       4096 entries
  *   rebuild            all of the memory, once after a process was killed
  *
@@ -119,9 +120,9 @@ class MemoryTable {
 
     /*
      * What was counted at that time, each at its `place`, has cost what the
-     * limits say instead: less is given back, more is counted as of now. If
-     * there is no memory for that, kNoMemory; what is less is given back all
-     * the same.
+     * limits say instead: less is given back, and if it is nothing all that is
+     * left; more is counted as of now. If there is no memory for that,
+     * kNoMemory; what is less is given back all the same.
      */
     Decided settle(const LimitQuery *limits, size_t count, int64_t time_us,
                    int64_t clock_us) noexcept;

@@ -15,15 +15,13 @@
 
 namespace sl {
 
-/* A counted request; where counts are kept in buckets, one of these. */
+/* A counted request with all of its units that are left; where counts are kept
+ * in buckets, one of these. */
 struct CountedRequest {
     /* When it was counted, or when the bucket began. */
     int64_t ago_us;
 
     int64_t cost;
-
-    /* It was refused, and counts all the same. */
-    bool was_refused;
 
     /* Empty where the store has no ids. */
     char id[kUuidSize];
@@ -48,7 +46,8 @@ struct Standing {
     int64_t max;
     int64_t max_left_us;
 
-    /* How many are counted, and the newest of them first. */
+    /* How many units are counted, or how many buckets there are; and requests
+     * or buckets, the newest of them first. */
     int64_t entries;
     size_t shown;
     CountedRequest requests[kMostShown];

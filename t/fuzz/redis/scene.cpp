@@ -93,7 +93,6 @@ Question::Question(unsigned number, unsigned shape)
     limit_.is_settled_later = (shape & 0x28) == 0x20;
     limit_.counts_refused = (shape & 0x11) == 0x10;
     limit_.dry_run = (shape & 0x21) == 0x20;
-    limit_.may_be_taken_back = shape & 8 || (shape & 0x21) == 0x21;
     set_algorithm(algorithm_of(shape), &limit_);
 }
 
@@ -116,28 +115,26 @@ sl::Query Question::query() const
         }
     }
 
-    /* where its id may not be sent, the zone says it */
-    bool keeps_id = std::any_of(
+    /* where its id is not sent, the zone says it */
+    bool has_log = std::any_of(
         query.limits, query.limits + limits_, [](const sl::LimitQuery &limit) {
-            return limit.algorithm == sl::Algorithm::kLog
-                   || (limit.algorithm == sl::Algorithm::kPacked
-                       && limit.may_be_taken_back);
+            return limit.algorithm == sl::Algorithm::kLog;
         });
 
-    for (size_t i = 0; i < limits_ && !keeps_id; i++) {
+    for (size_t i = 0; i < limits_ && !has_log; i++) {
         query.limits[i].zone = id_;
     }
 
     return query;
 }
 
-size_t Question::buckets() const
+size_t Question::nameless() const
 {
     sl::Query asked = query();
 
     return static_cast<size_t>(std::count_if(
         asked.limits, asked.limits + limits_, [](const sl::LimitQuery &limit) {
-            return limit.algorithm == sl::Algorithm::kBuckets;
+            return limit.algorithm != sl::Algorithm::kLog;
         }));
 }
 
@@ -179,13 +176,8 @@ void Question::judge(const sl::Answer &answer)
 
         check(state.wait_us >= 0 && !(state.is_counted && !state.admits));
 
-        /* the channel itself refuses what cannot be decided */
-        if (state.used == sl::kUnknownUse) {
-            check(!state.admits);
-        } else {
-            check(state.used >= 0);
-            check(!ledger_->is_honest() || state.used == mark_of(id_, i));
-        }
+        check(state.used >= 0);
+        check(!ledger_->is_honest() || state.used == mark_of(id_, i));
     }
 
     is_to_be_settled_ = answer.states[0].is_counted;
@@ -276,7 +268,7 @@ void Operator::receive(const sl::ClientAnswer &answer) noexcept
     const sl::Standing &standing = answer.standing;
 
     check(!answer.server.empty());
-    check(answer.stored_as.substr(0, 16) == "rate_limit:zone:");
+    check(answer.stored_as.substr(0, 15) == "rate_limit:zone");
     check(standing.used >= 0 && standing.wait_us >= 0);
     check(standing.ban_left_us >= 0 && standing.max_left_us >= 0);
     check(standing.shown <= sl::Standing::kMostShown);
@@ -413,7 +405,7 @@ void Scene::ask(unsigned shape)
     auto number = static_cast<unsigned>(questions_.size());
 
     questions_.push_back(std::make_unique<Question>(number, shape));
-    ledger_.expect(questions_.back()->id(), questions_.back()->buckets());
+    ledger_.expect(questions_.back()->id(), questions_.back()->nameless());
     questions_.back()->ask(store_, ledger_);
 }
 

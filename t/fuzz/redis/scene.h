@@ -22,8 +22,8 @@ class Question final : private sl::AnswerReceiver {
 
     const std::string &id() const { return id_; }
 
-    /* How many of its limits are counted in them. */
-    size_t buckets() const;
+    /* How many of its limits are counted without its id. */
+    size_t nameless() const;
 
     void ask(sl::Store &store, const Ledger &ledger);
 

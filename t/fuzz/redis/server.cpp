@@ -155,69 +155,78 @@ bool is_number_of_buckets(const std::string &word)
            && std::stoul(word) <= 100;
 }
 
-bool is_algorithm(const std::string &word)
+bool is_kind(const std::string &word)
 {
-    return word == "0" || word == "p" || is_number_of_buckets(word);
+    return word == "l" || word == "p"
+           || (word[0] == 'b' && is_number_of_buckets(word.substr(1)));
 }
 
-/* Only packed logs have to be told that ids are to be kept. */
-bool is_rule(const std::string &rule, const std::string &algorithm)
+/* One limit's kind. */
+struct LimitKind {
+    std::string how;
+    long cost = 1;
+    std::string rule;
+};
+
+/* Takes it from the kinds of all limits. */
+LimitKind take_kind(std::string *kinds)
 {
-    static const std::set<std::string> kRules = {"",  "d",  "n",  "dn",
-                                                 "i", "di", "ni", "dni"};
+    LimitKind kind;
+    size_t ends = std::min(kinds->find('/'), kinds->size());
 
-    return kRules.count(rule) == 1
-           && (rule.empty() || rule.back() != 'i' || algorithm == "p");
-}
+    kind.how = kinds->substr(0, ends);
+    kinds->erase(0, ends + 1);
 
-/* What "/0/p/i/6" says, each word behind its '/'. */
-Words words_between_slashes(const std::string &text)
-{
-    Words words;
-
-    for (char ch : text) {
-        if (ch == '/') {
-            words.emplace_back();
-        } else {
-            words.back() += ch;
-        }
+    while (kind.how.size() > 1
+           && (kind.how.back() == 'd' || kind.how.back() == 'n'))
+    {
+        kind.rule.insert(0, 1, kind.how.back());
+        kind.how.pop_back();
     }
 
-    return words;
+    size_t star = kind.how.find('*');
+
+    if (star != kind.how.npos) {
+        kind.cost = std::stol(kind.how.substr(star + 1));
+        kind.how.erase(star);
+        check(kind.cost != 1);
+    }
+
+    check(is_kind(kind.how));
+    check(kind.rule.empty() || kind.rule == "d" || kind.rule == "n"
+          || kind.rule == "dn");
+
+    return kind;
 }
 
-/* Of PREFIX:ZONE:CLIENT. */
+/* Of PREFIX:ZONE:CLIENT or PREFIX:ZONE!FORMAT:CLIENT. */
 std::string zone_of(const std::string &key)
 {
-    size_t ends = key.rfind(':');
-    size_t begins = key.rfind(':', ends - 1) + 1;
+    size_t begins = key.find(':') + 1;
 
-    return key.substr(begins, ends - begins);
+    return key.substr(begins, key.find_first_of("!:", begins) - begins);
+}
+
+/* The name of a key says how it is counted there: no other way finds it. */
+void check_format(const std::string &key, const std::string &kind,
+                  const std::string &window)
+{
+    std::string milliseconds = std::to_string(std::stol(window) / 1000);
+    std::string format = kind == "l" ? ""
+                         : kind == "p"
+                             ? "!p"
+                             : "!" + kind.substr(1) + "x" + milliseconds;
+    size_t at = key.find_first_of("!:", key.find(':') + 1);
+
+    check(key.compare(at, format.size() + 1, format + ":") == 0);
 }
 
 }  // namespace
 
 ScriptCall::ScriptCall(const Words &command)
 {
-    if (command[0] == "EVAL" && command.size() > 4) {
-        /* who only looks names one key */
-        bool is_look = command[2] == "1";
-
-        check(command.size() == (is_look ? 9 : 10));
-        check(is_look ? command[4] == "look"
-                      : command[2] == "2"
-                            && sl::cluster_slot(command[3])
-                                   == sl::cluster_slot(command[4]));
-        check(is_algorithm(command[command.size() - 3]));
-
-        kind = Kind::kIntervenes;
-        ids = {"o" + command[command.size() - 2]};
-        return;
-    }
-
     if (command[0] == "EVAL") {
-        check(command.size() == 4 && command[2] == "1");
-        kind = Kind::kLooksUp;
+        read_errand(command);
         return;
     }
 
@@ -225,58 +234,125 @@ ScriptCall::ScriptCall(const Words &command)
         return;
     }
 
-    check(command.size() >= 5);
+    check(command.size() >= 4);
 
     size_t keys = std::stoul(command[2]);
 
-    check(command.size() >= 3 + keys + 2);
-
-    auto args = command.begin() + 3 + static_cast<long>(keys);
-    size_t count = command.size() - 3 - keys;
-
+    check(command.size() > 3 + keys);
     limits = keys;
 
-    if (args[0][0] == '/') {
-        Words algorithms = words_between_slashes(args[0]);
+    Word first = command.begin() + 3;
+    Word args = first + static_cast<long>(keys);
 
-        for (const std::string &word : algorithms) {
-            check(word == "i" || is_algorithm(word));
-        }
+    if (*args == ":settle") {
+        read_settlement(command, first, args);
+    } else if (*args == ":try") {
+        read_probe(command, first, args);
+    } else {
+        read_check(command, first, args);
+    }
+}
 
-        limits = algorithms.size();
-        check(keys > 0 && keys % limits == 0);
-
-        bool has_ids = std::any_of(
-            algorithms.begin(), algorithms.end(),
-            [](const std::string &word) { return word == "0" || word == "i"; });
-
-        check(count == 1 + 2 * limits + (has_ids ? keys / limits : 0));
-
-        kind = Kind::kAsks;
-        is_short = true;
-        ids.assign(args + 1 + 2 * static_cast<long>(limits), command.end());
-
-        for (size_t i = 0; i < keys && !has_ids; i += limits) {
-            ids.push_back(zone_of(command[3 + i]));
-        }
-
+void ScriptCall::read_errand(const Words &command)
+{
+    if (command.size() == 4) {
+        check(command[2] == "1");
+        kind = Kind::kLooksUp;
         return;
     }
 
-    check(count == 2 + 5 * limits);
+    /* who only looks names one key */
+    bool is_look = command[2] == "1";
+    Word args = command.begin() + (is_look ? 4 : 5);
 
-    kind = args[0].empty()  ? Kind::kAsks
-           : args[0] == "?" ? Kind::kProbe
-                            : Kind::kSettles;
-    ids = {args[1]};
+    check(command.size() == (is_look ? 10 : 11));
+    check(is_look == (args[0] == ":look"));
+    check(is_look
+          || (command[2] == "2"
+              && sl::cluster_slot(command[3]) == sl::cluster_slot(command[4])));
+    check(is_kind(args[1]) && args[5] == "1");
+    check_format(command[3], args[1], args[4]);
+
+    kind = Kind::kIntervenes;
+    ids = {"o" + args[2]};
+}
+
+void ScriptCall::read_check(const Words &command, Word keys, Word args)
+{
+    size_t all_keys = limits;
+
+    std::string kinds = *args;
+
+    limits =
+        1 + static_cast<size_t>(std::count(kinds.begin(), kinds.end(), '/'));
+    check(all_keys > 0 && all_keys % limits == 0);
+
+    size_t requests = all_keys / limits;
+    Word end = args + 1 + static_cast<long>(2 * limits);
+    bool has_ids = false;
+
+    check(end <= command.end());
 
     for (size_t i = 0; i < limits; i++) {
-        auto limit = args + 2 + static_cast<long>(5 * i);
-        const std::string &algorithm = limit[3];
+        Word numbers = args + 1 + static_cast<long>(2 * i);
+        LimitKind limit = take_kind(&kinds);
 
-        check(is_algorithm(algorithm) && is_rule(limit[4], algorithm));
-        lowered_buckets += is_number_of_buckets(algorithm)
-                           && std::stol(limit[1]) < std::stol(limit[2]);
+        check(limit.cost <= std::stol(numbers[1]));
+        has_ids = has_ids || limit.how == "l";
+
+        for (size_t r = 0; r < requests; r++) {
+            check_format(keys[static_cast<long>(r * limits + i)], limit.how,
+                         numbers[0]);
+        }
+    }
+
+    kind = Kind::kAsks;
+    ids.assign(end, command.end());
+
+    for (size_t r = 0; r < requests && !has_ids; r++) {
+        ids.push_back(zone_of(keys[static_cast<long>(r * limits)]));
+    }
+
+    check(ids.size() == requests);
+}
+
+void ScriptCall::read_settlement(const Words &command, Word keys, Word args)
+{
+    check(limits > 0
+          && command.end() - args == 4 + static_cast<long>(2 * limits));
+
+    std::string kinds = args[1];
+
+    kind = Kind::kSettles;
+    ids = {args[3]};
+
+    for (size_t i = 0; i < limits; i++) {
+        Word numbers = args + 4 + static_cast<long>(2 * i);
+        LimitKind limit = take_kind(&kinds);
+
+        check(limit.rule.empty());
+        check_format(keys[static_cast<long>(i)], limit.how, numbers[0]);
+        lowered_nameless +=
+            limit.how != "l" && std::stol(numbers[1]) < limit.cost;
+    }
+
+    /* they find by that what they have counted */
+    check(args[2] != "0" || lowered_nameless == 0);
+}
+
+void ScriptCall::read_probe(const Words &command, Word keys, Word args)
+{
+    check(command.end() - args
+          == 2 + static_cast<long>(2 * limits) + (limits > 0 ? 1 : 0));
+
+    std::string kinds = args[1];
+
+    kind = Kind::kProbe;
+    ids = {"probe"};
+
+    for (size_t i = 0; i < limits; i++) {
+        check(take_kind(&kinds).how == "l");
+        check_format(keys[static_cast<long>(i)], "l", "0");
     }
 }
 
@@ -319,15 +395,15 @@ void Ledger::sent(const Words &command)
     }
 }
 
-/* What is not taken from buckets may be repeated. */
+/* What is not taken from those without ids may be repeated. */
 void Ledger::settling_sent(const ScriptCall &call)
 {
     check(fates_.count(call.ids[0]) == 1);
 
-    size_t &left = fates_[call.ids[0]].buckets_to_lower;
+    size_t &left = fates_[call.ids[0]].nameless_to_lower;
 
-    check(!is_honest_ || call.lowered_buckets <= left);
-    left -= std::min(left, call.lowered_buckets);
+    check(!is_honest_ || call.lowered_nameless <= left);
+    left -= std::min(left, call.lowered_nameless);
 }
 
 void Ledger::replied(const Words &command, Outcome outcome)
@@ -344,7 +420,7 @@ void Ledger::replied(const Words &command, Outcome outcome)
     }
 
     if (call.kind == ScriptCall::Kind::kSettles && outcome != Outcome::kFinal) {
-        fates_[call.ids[0]].buckets_to_lower += call.lowered_buckets;
+        fates_[call.ids[0]].nameless_to_lower += call.lowered_nameless;
     }
 }
 
@@ -367,7 +443,6 @@ void Ledger::replied(const std::string &id, Outcome outcome)
         fate.may_be_sent = is_cluster_;
         fate.redirections = 0;
         break;
-    case Outcome::kUndecided:
     case Outcome::kNotTogether:
         fate.may_be_sent = true;
         break;
@@ -439,7 +514,7 @@ std::string standing(const std::string &id, unsigned how)
     constexpr size_t kShown[] = {0, 1, 5, 100};
 
     size_t shown = kShown[how & 3];
-    std::string text = "*" + std::to_string(6 + 4 * shown) + "\r\n"
+    std::string text = "*" + std::to_string(6 + 3 * shown) + "\r\n"
                        + number(std::stol(id.substr(1))) + number(1000);
 
     text += number(how & 4 ? 3000 : 0);
@@ -448,7 +523,7 @@ std::string standing(const std::string &id, unsigned how)
 
     for (size_t i = 0; i < shown; i++) {
         text += number(static_cast<int64_t>(i)) + number(1)
-                + number(how >> 5 & 1) + bulk(how & 64 ? "" : "an-id");
+                + bulk(how & 64 ? "" : "an-id");
     }
 
     return text;
@@ -460,6 +535,7 @@ std::string standing(const std::string &id, unsigned how)
 std::string Server::answer_of_scan(const Words &command, unsigned how) const
 {
     constexpr size_t kFound[] = {1, 0, 3, 150};
+    constexpr std::string_view kFormats[] = {"", "!p", "!6x60000"};
 
     check(command.size() == 6 && command[3] == "rate_limit:zone!:*");
 
@@ -474,8 +550,9 @@ std::string Server::answer_of_scan(const Words &command, unsigned how) const
     /* some it has said before, and others are none of the module's */
     for (size_t i = 0; i < found; i++) {
         std::string client = "client" + std::to_string(i % 130);
-        std::string tag =
-            ledger_.is_cluster() ? client : "rate_limit:zone:" + client;
+        std::string zone =
+            "rate_limit:zone" + std::string(kFormats[i % 130 % 3]);
+        std::string tag = ledger_.is_cluster() ? client : zone + ":" + client;
 
         names += bulk("rate_limit:zone!:{" + tag + (i % 7 == 6 ? "" : "}"));
     }
@@ -522,16 +599,11 @@ std::string Server::answer_of_script(const ScriptCall &call, unsigned how)
 {
     constexpr int64_t kAdmits[] = {2, 0, -1, 2};
 
-    bool is_packed = call.is_short && (call.ids.size() > 1 || how < 128);
-    std::string packed;
-    std::string listed;
-    size_t count = 0;
+    if (call.kind == ScriptCall::Kind::kSettles) {
+        return number(1);
+    }
 
-    auto add = [&](int64_t n) {
-        pack(n, &packed);
-        listed += number(n);
-        count++;
-    };
+    std::string numbers;
 
     for (const std::string &id : call.ids) {
         int64_t admits = kAdmits[how & 3];
@@ -539,21 +611,20 @@ std::string Server::answer_of_script(const ScriptCall &call, unsigned how)
         how = how >> 2 | (how & 3) << 6;
 
         for (size_t i = 0; i < call.limits; i++) {
-            add(admits);
-            add(call.kind == ScriptCall::Kind::kAsks ? mark_of(id, i) : 0);
-            add(1000);
+            pack(admits, &numbers);
+            pack(call.kind == ScriptCall::Kind::kAsks ? mark_of(id, i) : 0,
+                 &numbers);
+            pack(1000, &numbers);
         }
 
         if (call.kind == ScriptCall::Kind::kAsks) {
-            ledger_.replied(id,
-                            admits < 0 ? Outcome::kUndecided : Outcome::kFinal);
+            ledger_.replied(id, Outcome::kFinal);
         }
     }
 
-    add(1000000000);
+    pack(1000000000, &numbers);
 
-    return is_packed ? bulk(packed)
-                     : "*" + std::to_string(count) + "\r\n" + listed;
+    return bulk(numbers);
 }
 
 void Server::reply_with_error(unsigned which)

@@ -30,11 +30,11 @@ class Ledger {
     explicit Ledger(bool is_cluster) : is_cluster_(is_cluster) {}
 
     /* The module has been given a request with this id, and so many of its
-     * limits are counted in buckets. */
-    void expect(const std::string &id, size_t buckets = 0)
+     * limits are counted without it. */
+    void expect(const std::string &id, size_t nameless = 0)
     {
         fates_[id] = Fate();
-        fates_[id].buckets_to_lower = buckets;
+        fates_[id].nameless_to_lower = nameless;
     }
 
     void sent(const Words &command);
@@ -45,7 +45,6 @@ class Ledger {
         kNoScript,
         kMoved,
         kTryAgain,
-        kUndecided,
         kNotTogether,
     };
 
@@ -64,7 +63,7 @@ class Ledger {
         unsigned without_script = 0;
 
         /* From how many of them may be taken, in one call or in several. */
-        size_t buckets_to_lower = 0;
+        size_t nameless_to_lower = 0;
     };
 
     void settling_sent(const ScriptCall &call);
@@ -74,7 +73,7 @@ class Ledger {
     std::map<std::string, Fate> fates_;
 };
 
-/* A command that calls one of the scripts. */
+/* A command that calls the script, or the one that looks up rulings. */
 struct ScriptCall {
     explicit ScriptCall(const Words &command);
 
@@ -88,13 +87,20 @@ struct ScriptCall {
     };
 
     Kind kind = Kind::kNone;
-    bool is_short = false;
     size_t limits = 0;
     Words ids;
 
-    /* From how many it takes something. That may not be repeated, as they do
-     * not know what was taken back. */
-    size_t lowered_buckets = 0;
+    /* From how many of those without ids it takes something. That may not be
+     * repeated, as they do not know what was taken back. */
+    size_t lowered_nameless = 0;
+
+  private:
+    using Word = Words::const_iterator;
+
+    void read_errand(const Words &command);
+    void read_check(const Words &command, Word keys, Word args);
+    void read_settlement(const Words &command, Word keys, Word args);
+    void read_probe(const Words &command, Word keys, Word args);
 };
 
 /* What an honest answer says about a limit, by which it is known whose it is.

@@ -25,9 +25,16 @@ use POSIX ();
 use SlidingLimit::Cluster ();
 use SlidingLimit::Servers qw(free_port);
 
-our @EXPORT_OK = qw(read_command start_fake_cluster start_fake_redis);
+our @EXPORT_OK = qw(numbers read_command start_fake_cluster start_fake_redis);
 
-use constant ADMITTED => "*4\r\n:2\r\n:1\r\n:60000000\r\n:1790000000000000\r\n";
+# What the script returns: whole numbers in one string.
+sub numbers {
+    my $text = pack 'q<*', @_;
+    return '$' . length($text) . "\r\n$text\r\n";
+}
+
+use constant ADMITTED => numbers(2, 1, 60_000_000, 1_790_000_000_000_000);
+use constant ANSWER_ABOUT_NOTHING => numbers(1_790_000_000_000_000);
 
 sub start_fake_redis {
     my ($answer, %with) = @_;
@@ -70,7 +77,7 @@ sub start_fake_cluster {
             my ($key, $way) = "@words" =~ /\{((MOVED|ASK)[^}]*)/;
             print $socket $way ? "-$way " . SlidingLimit::Cluster::slot($key) . " $to\r\n"
                 : $command eq 'CLUSTER' ? '$' . length($map) . "\r\n$map\r\n"
-                : $command eq 'EVALSHA' && $words[1] eq '0' ? "*1\r\n:1790000000000000\r\n"
+                : $command eq 'EVALSHA' && $words[1] eq '0' ? ANSWER_ABOUT_NOTHING
                 : $command eq 'EVALSHA' ? ADMITTED
                 : "+OK\r\n";
         }
@@ -102,7 +109,7 @@ sub serve {
             print $socket '$40' . "\r\n" . 'a' x 40 . "\r\n";
         }
         elsif ($command eq 'EVALSHA' && $args[1] eq '0') {
-            print $socket "*1\r\n:1790000000000000\r\n";
+            print $socket ANSWER_ABOUT_NOTHING;
         }
         elsif ($command eq 'EVALSHA' && $args[2] =~ /^rate_limit::/) {
             print $socket ADMITTED;

@@ -99,18 +99,18 @@ void a_time_is_digits_and_nothing_else(void **)
 
 /* ---- where a client stands ---- */
 
-void an_answer_has_six_words_and_four_for_each_request(void **)
+void an_answer_has_six_words_and_three_for_each_request(void **)
 {
     size_t requests = 0;
 
     for (size_t words = 0; words < 1000; words++) {
         bool is_answer =
-            words >= 6 && (words - 6) % 4 == 0 && words <= 6 + 4 * 100;
+            words >= 6 && (words - 6) % 3 == 0 && words <= 6 + 3 * 100;
 
         assert_int_equal(sl::requests_in_answer(words, &requests), is_answer);
 
         if (is_answer) {
-            assert_int_equal(requests * 4 + 6, words);
+            assert_int_equal(requests * 3 + 6, words);
         }
     }
 }
@@ -175,23 +175,19 @@ void a_request_is_read(void **)
     sl::CountedRequest request;
     std::string id = "01900000-0000-7000-8000-000000000000";
 
-    assert_true(sl::read_request(5, 3, 1, id, &request));
+    assert_true(sl::read_request(5, 3, id, &request));
     assert_int_equal(request.ago_us, 5);
     assert_int_equal(request.cost, 3);
-    assert_true(request.was_refused);
     assert_text_equal(request.id_text(), id);
 
-    assert_true(sl::read_request(0, 0, 0, "", &request));
-    assert_false(request.was_refused);
+    assert_true(sl::read_request(0, 0, "", &request));
     assert_text_equal(request.id_text(), "");
 
-    assert_false(sl::read_request(0, 1, 0, id + "0", &request));
-    assert_false(sl::read_request(-1, 1, 0, "", &request));
-    assert_false(sl::read_request(0, -1, 0, "", &request));
-    assert_false(sl::read_request(0, 1, 2, "", &request));
-    assert_false(sl::read_request(0, 1, -1, "", &request));
-    assert_false(sl::read_request(INT64_MAX, 1, 0, "", &request));
-    assert_false(sl::read_request(0, INT64_MAX, 0, "", &request));
+    assert_false(sl::read_request(0, 1, id + "0", &request));
+    assert_false(sl::read_request(-1, 1, "", &request));
+    assert_false(sl::read_request(0, -1, "", &request));
+    assert_false(sl::read_request(INT64_MAX, 1, "", &request));
+    assert_false(sl::read_request(0, INT64_MAX, "", &request));
 }
 
 }  // namespace
@@ -203,7 +199,7 @@ int main()
         cmocka_unit_test(what_is_no_ruling_is_not_read),
         cmocka_unit_test(only_what_has_not_ended_is_told),
         cmocka_unit_test(a_time_is_digits_and_nothing_else),
-        cmocka_unit_test(an_answer_has_six_words_and_four_for_each_request),
+        cmocka_unit_test(an_answer_has_six_words_and_three_for_each_request),
         cmocka_unit_test(where_a_client_stands_is_read),
         cmocka_unit_test(where_no_client_can_stand_is_not),
         cmocka_unit_test(a_request_is_read),

@@ -1,8 +1,9 @@
-/* Names of sorted sets: which keys stand as they are, and that no two collide.
- */
+/* Names of what is counted: which keys stand as they are, and that no two
+ * collide. */
 
 #include "redis/pure/sl_key.h"
 
+#include <climits>
 #include <random>
 #include <set>
 
@@ -13,7 +14,18 @@ namespace {
 
 using namespace std::string_view_literals;
 
+using sl::Algorithm;
+using sl::KeyFormat;
 using sl::KeyStyle;
+
+const KeyFormat kFormats[] = {
+    KeyFormat(),
+    KeyFormat(Algorithm::kPacked, 0, 60000000),
+    KeyFormat(Algorithm::kBuckets, 6, 60000000),
+    KeyFormat(Algorithm::kBuckets, 6, 61000000),
+    KeyFormat(Algorithm::kBuckets, 66, 1000000),
+    KeyFormat(Algorithm::kBuckets, 100, int64_t{31} * 24 * 3600 * 1000000),
+};
 
 constexpr std::string_view kPrefix = "rate_limit";
 constexpr std::string_view kZone = "api";
@@ -184,8 +196,36 @@ void the_longest_prefix_zone_and_key_fill_a_name_exactly(void **)
     assert_text_equal(name.view(), prefix + ":" + zone + ":" + key);
 
     name = sl::redis_key(prefix, zone, key, KeyStyle::kInBraces);
-    assert_int_equal(name.size, sizeof(name.data));
     assert_text_equal(name.view(), prefix + ":" + zone + ":{" + key + "}");
+
+    KeyFormat longest(Algorithm::kBuckets, UINT_MAX, INT64_MAX);
+
+    name = sl::redis_key(prefix, zone, key, KeyStyle::kInBraces, longest);
+    assert_true(name.size <= sizeof(name.data));
+    assert_text_equal(name.view(), prefix + ":" + zone
+                                       + "!4294967295x9223372036854775:{" + key
+                                       + "}");
+}
+
+void what_is_no_log_says_so_behind_its_zone(void **)
+{
+    auto named = [](const KeyFormat &format, KeyStyle style) {
+        return std::string{
+            sl::redis_key(kPrefix, kZone, "a", style, format).view()};
+    };
+
+    KeyFormat log(Algorithm::kLog, 0, 60000000);
+    KeyFormat packed(Algorithm::kPacked, 0, 60000000);
+    KeyFormat buckets(Algorithm::kBuckets, 6, 60000000);
+
+    assert_text_equal(named(log, KeyStyle::kPlain), "rate_limit:api:a");
+    assert_text_equal(named(packed, KeyStyle::kPlain), "rate_limit:api!p:a");
+    assert_text_equal(named(buckets, KeyStyle::kPlain),
+                      "rate_limit:api!6x60000:a");
+    assert_text_equal(named(packed, KeyStyle::kInBraces),
+                      "rate_limit:api!p:{a}");
+    assert_text_equal(named(buckets, KeyStyle::kInBraces),
+                      "rate_limit:api!6x60000:{a}");
 }
 
 void a_name_begins_with_the_prefix_and_is_the_same_otherwise(void **)
@@ -304,7 +344,7 @@ std::set<std::string> texts_of(std::string_view characters, size_t most)
 
 void no_two_pairs_of_awkward_zones_and_keys_share_a_name(void **)
 {
-    std::set<std::string> keys = texts_of("ab:#{}\0\xc3"sv, 3);
+    std::set<std::string> keys = texts_of("ab:!p#{}\0\xc3"sv, 3);
     std::set<std::string> zones = texts_of("ab.", 2);
     std::set<std::string> hashes;
     std::set<std::string> names;
@@ -320,13 +360,18 @@ void no_two_pairs_of_awkward_zones_and_keys_share_a_name(void **)
 
     for (const std::string &zone : zones) {
         for (const std::string &key : keys) {
-            names.insert(name_of(zone, key));
+            for (const KeyFormat &format : kFormats) {
+                names.insert(std::string{
+                    sl::redis_key(kPrefix, zone, key, KeyStyle::kPlain, format)
+                        .view()});
+            }
         }
     }
 
     assert_int_equal(zones.size(), 12);
-    assert_true(keys.size() > 585);
-    assert_int_equal(names.size(), zones.size() * keys.size());
+    assert_true(keys.size() > 1000);
+    assert_int_equal(names.size(),
+                     zones.size() * keys.size() * std::size(kFormats));
 }
 
 void keys_of_random_bytes_get_clean_names_of_their_own(void **)
@@ -378,20 +423,26 @@ void long_keys_that_differ_in_one_byte_get_different_names(void **)
 
 /* --- index_key --- */
 
-std::string index_of(std::string_view key, KeyStyle style)
+std::string index_of(std::string_view key, KeyStyle style,
+                     const KeyFormat &format = KeyFormat())
 {
-    return std::string{sl::index_key(kPrefix, kZone,
-                                     sl::redis_key(kPrefix, kZone, key, style),
-                                     style)
-                           .view()};
+    sl::RedisKey counted = sl::redis_key(kPrefix, kZone, key, style, format);
+
+    return std::string{sl::index_key(kPrefix, kZone, counted, style).view()};
 }
 
-void a_client_is_found_by_its_key_or_by_the_name_of_its_set(void **)
+void a_client_is_found_by_its_key_or_by_where_it_is_counted(void **)
 {
     assert_text_equal(index_of("alice", KeyStyle::kInBraces),
                       "rate_limit:api!:{alice}");
     assert_text_equal(index_of("alice", KeyStyle::kPlain),
                       "rate_limit:api!:{rate_limit:api:alice}");
+    assert_text_equal(index_of("alice", KeyStyle::kInBraces, kFormats[2]),
+                      "rate_limit:api!:{alice}");
+    assert_text_equal(index_of("alice", KeyStyle::kPlain, kFormats[1]),
+                      "rate_limit:api!:{rate_limit:api!p:alice}");
+    assert_text_equal(index_of("alice", KeyStyle::kPlain, kFormats[2]),
+                      "rate_limit:api!:{rate_limit:api!6x60000:alice}");
 }
 
 const std::string kAwkwardKeys[] = {
@@ -411,30 +462,42 @@ const std::string kAwkwardKeys[] = {
     "rate_limit:api:a",
 };
 
-void both_names_of_a_client_are_in_one_slot(void **)
+/* Calls back with each of these keys, in each way that it may be counted. */
+template <typename Function>
+void for_each_awkward_client(Function function)
 {
     for (const std::string &key : kAwkwardKeys) {
         for (KeyStyle style : {KeyStyle::kPlain, KeyStyle::kInBraces}) {
-            sl::RedisKey set = sl::redis_key(kPrefix, kZone, key, style);
-
-            assert_int_equal(sl::cluster_slot(index_of(key, style)),
-                             sl::cluster_slot(set.view()));
+            for (const KeyFormat &format : kFormats) {
+                function(key, style, format);
+            }
         }
     }
 }
 
+void both_names_of_a_client_are_in_one_slot(void **)
+{
+    for_each_awkward_client(
+        [](const std::string &key, KeyStyle style, const KeyFormat &format) {
+            sl::RedisKey counted =
+                sl::redis_key(kPrefix, kZone, key, style, format);
+
+            assert_int_equal(sl::cluster_slot(index_of(key, style, format)),
+                             sl::cluster_slot(counted.view()));
+        });
+}
+
 void the_way_back_leads_to_the_readable_key(void **)
 {
-    for (const std::string &key : kAwkwardKeys) {
-        for (KeyStyle style : {KeyStyle::kPlain, KeyStyle::kInBraces}) {
+    for_each_awkward_client(
+        [](const std::string &key, KeyStyle style, const KeyFormat &format) {
             char readable[sl::kMaxReadableKey];
             size_t size = sl::readable_key(key, readable);
-            std::string name = index_of(key, style);
+            std::string name = index_of(key, style, format);
 
             assert_text_equal(sl::client_of_index(name, kPrefix, kZone, style),
                               std::string_view(readable, size));
-        }
-    }
+        });
 }
 
 void the_longest_names_have_room(void **)
@@ -465,17 +528,18 @@ void all_of_a_zone_are_found_by_what_they_begin_with(void **)
     assert_text_equal(pattern, "rate_limit:api!:*");
     pattern.pop_back();
 
-    for (const std::string &key : kAwkwardKeys) {
-        for (KeyStyle style : {KeyStyle::kPlain, KeyStyle::kInBraces}) {
-            assert_text_equal(index_of(key, style).substr(0, pattern.size()),
-                              pattern);
+    for_each_awkward_client(
+        [&](const std::string &key, KeyStyle style, const KeyFormat &format) {
+            std::string name = index_of(key, style, format);
 
-            /* and no set is */
-            sl::RedisKey set = sl::redis_key(kPrefix, kZone, key, style);
+            assert_text_equal(name.substr(0, pattern.size()), pattern);
 
-            assert_true(set.view().substr(0, pattern.size()) != pattern);
-        }
-    }
+            /* and nothing that is counted is */
+            sl::RedisKey counted =
+                sl::redis_key(kPrefix, kZone, key, style, format);
+
+            assert_true(counted.view().substr(0, pattern.size()) != pattern);
+        });
 }
 
 void names_of_something_else_lead_nowhere(void **)
@@ -508,8 +572,15 @@ void names_of_something_else_lead_nowhere(void **)
                                           kPrefix, kZone, KeyStyle::kInBraces),
                       "#" + hash);
 
-    /* a set of another zone, or one on a cluster */
-    for (std::string tag : {"a", "rate_limit:apis:a", "rate_limit:api:"}) {
+    /* another zone, one on a cluster, or no format */
+    for (std::string tag :
+         {"a", "rate_limit:apis:a", "rate_limit:api:", "rate_limit:api",
+          "rate_limit:api!:a", "rate_limit:api!p:", "rate_limit:api!pa",
+          "rate_limit:api!q:a", "rate_limit:api!pp:a", "rate_limit:api!6:a",
+          "rate_limit:api!6x:a", "rate_limit:api!x6:a", "rate_limit:api!06x6:a",
+          "rate_limit:api!6x06:a", "rate_limit:api!6x6x6:a",
+          "rate_limit:api!!p:a", "rate_limit:apip:a"})
+    {
         assert_text_equal(sl::client_of_index("rate_limit:api!:{" + tag + "}",
                                               kPrefix, kZone, KeyStyle::kPlain),
                           "");
@@ -539,6 +610,7 @@ int main()
         cmocka_unit_test(
             a_special_byte_is_found_at_the_end_of_the_longest_readable_key),
         cmocka_unit_test(the_longest_prefix_zone_and_key_fill_a_name_exactly),
+        cmocka_unit_test(what_is_no_log_says_so_behind_its_zone),
         cmocka_unit_test(
             a_name_begins_with_the_prefix_and_is_the_same_otherwise),
         cmocka_unit_test(no_two_prefixes_share_a_name),
@@ -552,7 +624,7 @@ int main()
         cmocka_unit_test(keys_of_random_bytes_get_clean_names_of_their_own),
         cmocka_unit_test(long_keys_that_differ_in_one_byte_get_different_names),
         cmocka_unit_test(
-            a_client_is_found_by_its_key_or_by_the_name_of_its_set),
+            a_client_is_found_by_its_key_or_by_where_it_is_counted),
         cmocka_unit_test(both_names_of_a_client_are_in_one_slot),
         cmocka_unit_test(the_way_back_leads_to_the_readable_key),
         cmocka_unit_test(the_longest_names_have_room),

@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "memory_table.h"
 
@@ -243,14 +245,46 @@ void a_max_that_falls_makes_no_work_that_others_wait_for(void **)
     crowd.fill();
     assert_false(crowd.state.admits);
 
+    int64_t used = crowd.limit.max;
+
+    assert_int_equal(crowd.state.used, used);
+
     for (int64_t max : {20000, 10000, 1000, 1}) {
         crowd.limit.max = max;
         crowd.now++;
+        used -= 999;
         assert_true(crowd.pages_of_asking(Decided::kYes) <= 2 * kSomePages);
         assert_false(crowd.state.admits);
-        assert_true(crowd.state.used >= Crowd::kMany / 2 + max);
+        assert_int_equal(crowd.state.used, used);
         assert_in_range(crowd.state.wait_us, 1, crowd.limit.window_us);
     }
+}
+
+/* One unit is left in each block. */
+void units_that_are_dropped_may_stand_far_apart(void **)
+{
+    constexpr int64_t kBlocks = 3000;
+    Crowd crowd;
+    std::vector<std::pair<LimitState, int64_t>> counted;
+
+    crowd.limit.counts_refused = true;
+
+    for (int64_t i = 0; i < 7 * kBlocks; i++) {
+        crowd.fill(1);
+        counted.emplace_back(crowd.state, crowd.time);
+    }
+
+    for (size_t i = 0; i < counted.size(); i++) {
+        if (i % 7 != 6) {
+            crowd.state = counted[i].first;
+            crowd.time = counted[i].second;
+            crowd.take_back();
+        }
+    }
+
+    crowd.limit.max = 1;
+    assert_true(crowd.pages_of_asking(Decided::kYes) <= 2 * kSomePages);
+    assert_int_equal(crowd.state.used, kBlocks - 999);
 }
 
 void to_make_room_is_no_walk_through_the_memory(void **)
@@ -292,6 +326,7 @@ int main()
             very_many_that_leave_at_once_are_dropped_in_several_calls),
         cmocka_unit_test(all_that_leave_at_once_are_dropped_in_one_call),
         cmocka_unit_test(a_max_that_falls_makes_no_work_that_others_wait_for),
+        cmocka_unit_test(units_that_are_dropped_may_stand_far_apart),
         cmocka_unit_test(to_make_room_is_no_walk_through_the_memory),
     };
 

@@ -101,6 +101,10 @@ void a_refusal_is_known_of_the_very_same_request_only(void **)
             assert_false(t.knows(other, 2 * kSecond));
         }
 
+        other = limit;
+        other.algorithm = sl::Algorithm::kPacked;
+        assert_false(t.knows(other, 2 * kSecond));
+
         for (unsigned number : {0, 1, 5, 6, 7, 60}) {
             other = limit;
             other.buckets = number;

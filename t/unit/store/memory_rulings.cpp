@@ -237,7 +237,9 @@ void who_is_banned_does_not_count_even_where_refused_ones_do(void **)
 
         assert_int_equal(look(&t, limit, kNow + 21).entries, 1);
         ban(&t, limit, 0, kNow + 22);
-        assert_int_equal(ask(&t, limit, kNow + 23).used, 2);
+
+        /* of a log the newer one is kept */
+        assert_int_equal(ask(&t, limit, kNow + 23).used, buckets ? 2 : 1);
     }
 }
 
@@ -321,22 +323,63 @@ void another_max_that_outlasts_the_window_is_what_one_waits_for(void **)
     assert_true(ask(&t, limit, kNow + kHour).is_counted);
 }
 
-void where_refused_ones_count_the_other_max_says_how_many(void **)
+/* When the override ends, the limit's own max decides about the same units. */
+void the_larger_max_says_how_many_refused_ones_are_kept(void **)
+{
+    for (int64_t max : {2, 9}) {
+        Table t;
+        LimitQuery limit = counting_refused(limit_of("client", 5));
+        LimitState state;
+
+        override_max(&t, limit, max, kHour / 2);
+
+        for (int64_t i = 1; i <= 20; i++) {
+            state = ask(&t, limit, kNow + i);
+            assert_int_equal(state.used,
+                             std::min(i, std::max<int64_t>(max, 5)));
+        }
+
+        assert_false(state.admits);
+
+        state = ask(&t, limit, kNow + kHour / 2);
+        assert_false(state.admits);
+        assert_int_equal(state.used, 5);
+    }
+}
+
+/* All that count while the override holds stay for an hour; afterwards the
+ * limit's own max admits. */
+void who_counts_when_refused_may_come_back_when_a_lower_max_ends(void **)
 {
     Table t;
-    LimitQuery limit = counting_refused(limit_of("client", 2));
+    LimitQuery limit = counting_refused(limit_of("client", 5));
 
-    override_max(&t, limit, 5, kHour);
+    override_max(&t, limit, 2, kSecond);
 
-    for (int64_t i = 1; i <= 50; i++) {
+    for (int64_t i = 0; i < 3; i++) {
         ask(&t, limit, kNow + i);
     }
 
-    Standing standing = look(&t, limit, kNow + 60);
+    LimitState state = ask(&t, limit, kNow + 10);
 
-    /* five that were admitted, and five that were not */
-    assert_int_equal(standing.used, 10);
-    assert_int_equal(standing.entries, 10);
+    assert_false(state.admits);
+    assert_int_equal(state.used, 4);
+    assert_int_equal(state.wait_us, kSecond - 10);
+    assert_true(ask(&t, limit, kNow + kSecond).admits);
+}
+
+void a_banned_request_drops_nothing(void **)
+{
+    Table t;
+    LimitQuery limit = counting_refused(limit_of("client", 5));
+
+    for (int64_t i = 0; i < 5; i++) {
+        ask(&t, limit, kNow + i);
+    }
+
+    ban(&t, limit, kHour, kNow + 5);
+    limit.max = 2;
+    assert_int_equal(ask(&t, limit, kNow + 6).used, 5);
 }
 
 void a_ban_and_another_max_end_each_by_itself(void **)
@@ -422,7 +465,9 @@ void the_newest_are_shown_first(void **)
 
     Standing standing = look(&t, limit, kNow + 2000);
 
-    assert_int_equal(standing.entries, 150);
+    /* each cost has as many units */
+    assert_int_equal(standing.entries, standing.used);
+    assert_int_equal(standing.entries, 100 + 10 * (1 + 2 + 3 + 4 + 5));
     assert_int_equal(standing.shown, Standing::kMostShown);
     assert_int_equal(standing.wait_us, kHour - 1990);
 
@@ -433,7 +478,6 @@ void the_newest_are_shown_first(void **)
 
         assert_int_equal(shown.ago_us, 2000 - 10 * n);
         assert_int_equal(shown.cost, n % 3 ? 1 : n % 5 + 1);
-        assert_false(shown.was_refused);
         assert_int_equal(shown.id_size, 0);
         assert_text_equal(shown.id_text(), "");
     }
@@ -468,34 +512,28 @@ void what_was_taken_back_is_not_shown(void **)
 void refused_ones_stand_among_the_others_by_their_time(void **)
 {
     Table t;
-    LimitQuery limit = counting_refused(limit_of("client", 3));
+    LimitQuery limit = counting_refused(limit_of("client", 5));
 
     /* the third finds no room, the fourth does */
     ask(&t, with_cost(limit, 1), kNow + 1);
-    ask(&t, with_cost(limit, 1), kNow + 2);
-    ask(&t, with_cost(limit, 2), kNow + 3);
+    ask(&t, with_cost(limit, 3), kNow + 2);
+    ask(&t, with_cost(limit, 3), kNow + 3);
     override_max(&t, limit, 9, kHour, kNow + 4);
     ask(&t, with_cost(limit, 1), kNow + 5);
 
+    /* of the second, two units are left */
     Standing standing = look(&t, limit, kNow + 10);
-    const bool refused[] = {false, true, false, false};
-    const int64_t ago[] = {5, 7, 8, 9};
-    const int64_t cost[] = {1, 2, 1, 1};
+    const int64_t ago[] = {5, 7, 8};
+    const int64_t cost[] = {1, 3, 2};
 
-    assert_int_equal(standing.used, 5);
-    assert_int_equal(standing.entries, 4);
-    assert_int_equal(standing.shown, 4);
+    assert_int_equal(standing.used, 6);
+    assert_int_equal(standing.entries, 6);
+    assert_int_equal(standing.shown, 3);
 
-    for (size_t i = 0; i < 4; i++) {
-        assert_int_equal(standing.requests[i].was_refused, refused[i]);
+    for (size_t i = 0; i < 3; i++) {
         assert_int_equal(standing.requests[i].ago_us, ago[i]);
         assert_int_equal(standing.requests[i].cost, cost[i]);
     }
-
-    /* where they do not count any more they are not shown */
-    limit.counts_refused = false;
-    assert_int_equal(look(&t, limit, kNow + 11).used, 3);
-    assert_int_equal(look(&t, limit, kNow + 11).shown, 3);
 }
 
 void a_bucket_is_shown_by_its_beginning(void **)
@@ -521,7 +559,6 @@ void a_bucket_is_shown_by_its_beginning(void **)
 
         assert_int_equal(bucket.ago_us, 10 + i * width);
         assert_int_equal(bucket.cost, 7);
-        assert_false(bucket.was_refused);
     }
 }
 
@@ -547,8 +584,7 @@ void to_look_counts_nothing_and_drops_what_is_over(void **)
     assert_int_equal(look(&t, limit, kNow + kHour + kSecond).used, 0);
 }
 
-/* Not all blocks of a long log are read. */
-void of_a_long_log_the_number_is_known_all_the_same(void **)
+void of_a_long_log_the_number_is_known(void **)
 {
     Table t(8 << 20);
     LimitQuery limit = limit_of("client", 1000000);
@@ -570,7 +606,7 @@ void of_a_long_log_the_number_is_known_all_the_same(void **)
         ask(&t, dear, kNow + 200000 + i);
     }
 
-    assert_int_equal(look(&t, dear, kNow + 300000).entries, 9000);
+    assert_int_equal(look(&t, dear, kNow + 300000).entries, 7 * 9000);
 }
 
 void more_than_may_be_dropped_at_a_time_goes_in_several_calls(void **)
@@ -1008,16 +1044,19 @@ int main()
         cmocka_unit_test(a_lower_max_can_be_waited_for_until_it_ends),
         cmocka_unit_test(
             another_max_that_outlasts_the_window_is_what_one_waits_for),
-        cmocka_unit_test(where_refused_ones_count_the_other_max_says_how_many),
         cmocka_unit_test(a_ban_and_another_max_end_each_by_itself),
         cmocka_unit_test(to_forget_takes_counts_and_a_ban_but_no_override),
         cmocka_unit_test(what_was_forgotten_is_not_taken_back),
         cmocka_unit_test(the_newest_are_shown_first),
         cmocka_unit_test(what_was_taken_back_is_not_shown),
         cmocka_unit_test(refused_ones_stand_among_the_others_by_their_time),
+        cmocka_unit_test(the_larger_max_says_how_many_refused_ones_are_kept),
+        cmocka_unit_test(
+            who_counts_when_refused_may_come_back_when_a_lower_max_ends),
+        cmocka_unit_test(a_banned_request_drops_nothing),
         cmocka_unit_test(a_bucket_is_shown_by_its_beginning),
         cmocka_unit_test(to_look_counts_nothing_and_drops_what_is_over),
-        cmocka_unit_test(of_a_long_log_the_number_is_known_all_the_same),
+        cmocka_unit_test(of_a_long_log_the_number_is_known),
         cmocka_unit_test(
             more_than_may_be_dropped_at_a_time_goes_in_several_calls),
         cmocka_unit_test(a_full_area_says_so_and_changes_nothing),

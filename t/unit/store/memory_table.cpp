@@ -289,7 +289,6 @@ void a_packed_log_is_a_log(void **)
     LimitState state;
 
     packed.algorithm = sl::Algorithm::kPacked;
-    packed.may_be_taken_back = true;
 
     assert_true(t.ask(log, kSecond, &state));
     assert_true(t.ask(packed, 2 * kSecond, &state));
@@ -358,7 +357,7 @@ void a_request_may_have_as_many_limits_as_there_can_be(void **)
     }
 }
 
-void more_refused_requests_than_max_are_not_kept(void **)
+void where_refused_ones_count_the_newest_max_units_decide(void **)
 {
     Table t;
     LimitQuery limit = limit_of("client", 2);
@@ -369,26 +368,148 @@ void more_refused_requests_than_max_are_not_kept(void **)
     for (int64_t i = 1; i <= 100; i++) {
         assert_true(t.ask(limit, i * kSecond, &state));
         assert_int_equal(state.admits, i <= 2);
-        assert_int_equal(state.used, i < 4 ? i : 4);
+        assert_int_equal(state.used, std::min<int64_t>(i, 2));
+
+        /* the older of two, of which this is one */
+        int64_t oldest = std::max<int64_t>(i - 1, 1);
+
+        assert_int_equal(state.wait_us,
+                         limit.window_us - (i - oldest) * kSecond);
     }
+
+    /* a key and one or two blocks */
+    assert_true(t.table.stats().free_cells >= t.table.stats().cells - 3);
+
+    /* a window after the older one there is room for one */
+    int64_t later = 99 * kSecond + limit.window_us;
+
+    assert_true(t.ask(limit, later, &state));
+    assert_true(state.admits);
+    assert_true(t.ask(limit, later + 1, &state));
+    assert_false(state.admits);
+}
+
+void of_what_cost_more_a_part_may_go(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 10);
+    LimitState state;
+
+    limit.counts_refused = true;
+
+    for (int64_t i = 1; i <= 2; i++) {
+        limit.cost = 5;
+        assert_true(t.ask(limit, i * kSecond, &state));
+        assert_true(state.admits);
+    }
+
+    /* Two of the first one's units stay; they and one more must leave for 3.
+     * Then two of the second one's do; they and three more must for 5. */
+    limit.cost = 3;
+    assert_true(t.ask(limit, 3 * kSecond, &state));
+    assert_false(state.admits);
+    assert_int_equal(state.used, 10);
+    assert_int_equal(state.wait_us, limit.window_us - kSecond);
+
+    limit.cost = 5;
+    assert_true(t.ask(limit, 4 * kSecond, &state));
+    assert_int_equal(state.used, 10);
+    assert_int_equal(state.wait_us, limit.window_us - kSecond);
+    assert_int_equal(used_by(&t, limit, limit.window_us + kSecond), 10);
+    assert_int_equal(used_by(&t, limit, limit.window_us + 2 * kSecond), 8);
+    assert_int_equal(used_by(&t, limit, limit.window_us + 3 * kSecond), 5);
 }
 
 void if_max_falls_those_too_many_go_many_at_a_time(void **)
 {
     Table t;
+    LimitQuery limit = limit_of("client", 2500);
+    LimitState state;
+    int64_t now = kSecond;
+
+    limit.counts_refused = true;
+
+    for (int64_t i = 1; i <= 2600; i++) {
+        assert_true(t.ask(limit, ++now, &state));
+        assert_int_equal(state.used, std::min<int64_t>(i, 2500));
+    }
+
+    limit.max = 2;
+
+    for (int64_t used : {1501, 502, 2, 2}) {
+        assert_true(t.ask(limit, ++now, &state));
+        assert_int_equal(state.used, used);
+        assert_int_equal(state.wait_us, limit.window_us - 1);
+    }
+
+    assert_true(t.table.stats().free_cells >= t.table.stats().cells - 3);
+}
+
+/* An admitted request that is counted drops nothing. */
+void only_who_is_refused_makes_others_count_no_more(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 9);
+    LimitState state;
+
+    for (int64_t i = 1; i <= 9; i++) {
+        assert_true(t.ask(limit, i * kSecond, &state));
+    }
+
+    limit.max = 5;
+
+    for (bool counts_refused : {false, true}) {
+        limit.counts_refused = counts_refused;
+        assert_int_equal(used_by(&t, limit, 10 * kSecond), 9);
+    }
+
+    assert_true(t.ask(limit, 11 * kSecond, &state));
+    assert_int_equal(state.used, 5);
+}
+
+/* What was taken back from the middle does not stop what is dropped. */
+void what_was_taken_back_is_passed_over(void **)
+{
+    Table t;
     LimitQuery limit = limit_of("client", 100);
+    LimitState states[100];
+    LimitState state;
+    int64_t times[100];
+    int64_t now = kSecond;
+
+    limit.counts_refused = true;
+
+    for (int i = 0; i < 100; i++) {
+        assert_true(t.ask(limit, ++now, &states[i], &times[i]));
+    }
+
+    for (int i = 0; i < 100; i++) {
+        if (i % 3 != 0) {
+            t.take_back(limit, states[i], times[i]);
+        }
+    }
+
+    limit.max = 10;
+
+    /* 34 are left */
+    assert_true(t.ask(limit, ++now, &state));
+    assert_int_equal(state.used, 10);
+    assert_int_equal(state.wait_us, times[99 - 8 * 3] + limit.window_us - now);
+}
+
+void in_buckets_all_that_were_refused_add_up(void **)
+{
+    Table t;
+    LimitQuery limit = limit_of("client", 2, 6);
     LimitState state;
 
     limit.counts_refused = true;
 
-    for (int64_t i = 1; i <= 200; i++) {
+    for (int64_t i = 1; i <= 100; i++) {
         assert_true(t.ask(limit, i * kSecond, &state));
+        assert_int_equal(state.admits, i <= 2);
+        assert_int_equal(state.used, i);
     }
-
-    assert_int_equal(state.used, 200);
-    limit.max = 2;
-    assert_true(t.ask(limit, 201 * kSecond, &state));
-    assert_in_range(state.used, 102, 150);
 }
 
 /* The last one was taken back, and the others have expired. */
@@ -500,7 +621,11 @@ int main()
         cmocka_unit_test(
             counts_outlive_another_window_of_buckets_of_the_same_width),
         cmocka_unit_test(a_request_may_have_as_many_limits_as_there_can_be),
-        cmocka_unit_test(more_refused_requests_than_max_are_not_kept),
+        cmocka_unit_test(where_refused_ones_count_the_newest_max_units_decide),
+        cmocka_unit_test(of_what_cost_more_a_part_may_go),
+        cmocka_unit_test(only_who_is_refused_makes_others_count_no_more),
+        cmocka_unit_test(what_was_taken_back_is_passed_over),
+        cmocka_unit_test(in_buckets_all_that_were_refused_add_up),
         cmocka_unit_test(if_max_falls_those_too_many_go_many_at_a_time),
         cmocka_unit_test(what_is_dropped_to_the_end_is_decided_about_at_once),
         cmocka_unit_test(the_secret_is_the_one_that_was_given),
