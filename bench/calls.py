@@ -2,6 +2,7 @@
 
 import itertools
 import socket
+import subprocess
 
 from servers import BENCH
 
@@ -63,13 +64,13 @@ class Connection:
 class Script(Connection):
     def __init__(self, redis):
         super().__init__(redis)
-        self.digest = self.call(
-            "SCRIPT", "LOAD", (BENCH.parent / "lua" / "sliding_window.lua").read_text()).decode()
+        text = subprocess.check_output(["sh", BENCH.parent / "lua" / "assemble"])
+        self.digest = self.call("SCRIPT", "LOAD", text).decode()
 
-    def count(self, keys, requests, algorithm):
-        """So many requests of each client, which take turns, as the module asks about ordinary ones."""
-        limit = encoded(f"/{algorithm}", WINDOW, MORE_THAN_ENOUGH)
-        ids_each = 1 if algorithm in ("0", "i") else 0
+    def count(self, keys, requests, kind):
+        """So many requests of each client, which take turns, as the module asks about them."""
+        limit = encoded(kind, WINDOW, MORE_THAN_ENOUGH)
+        ids_each = 1 if kind == "l" else 0
         groups = [keys[first:first + BATCH] for first in range(0, len(keys), BATCH)]
         beginnings = [(ids_each * len(group), b"*%d\r\n" % (6 + (1 + ids_each) * len(group))
                        + encoded("EVALSHA", self.digest, len(group), *group) + limit) for group in groups]

@@ -6,8 +6,8 @@ import struct
 from calls import WINDOW, Script, command
 
 # as the script calls them
-LOGS = {"log": "0", "packed": "p", "packed, with ids": "i"}
-BUCKETS = {"6 buckets": 6, "24 buckets": 24}
+LOGS = {"log": "l", "packed": "p"}
+BUCKETS = {"6 buckets": "b6", "24 buckets": "b24"}
 
 REQUESTS = (1, 10, 100, 200, 1000, 10_000)
 
@@ -19,18 +19,21 @@ CLIENTS_AT_MOST = 20_000
 MANY_CLIENTS, THEIR_REQUESTS = 100_000, 100
 
 
-def keys(count):
-    return [f"rate_limit:api:198.{51 + n // 62_500}.{n // 250 % 250}.{n % 250}" for n in range(count)]
+def keys(count, kind):
+    """As the module names them."""
+    buckets = kind[1:]
+    form = "" if kind == "l" else f"!{buckets}x{WINDOW // 1000}" if buckets else "!p"
+    return [f"rate_limit:api{form}:198.{51 + n // 62_500}.{n // 250 % 250}.{n % 250}" for n in range(count)]
 
 
-def fill_buckets(script, clients, requests, buckets):
+def fill_buckets(script, clients, requests, kind):
     """All but the last bucket are put there, as nobody waits for a window to pass."""
-    in_last = min(2, requests)
+    buckets, in_last = int(kind[1:]), min(2, requests)
     before = min(buckets - 1, requests - in_last)
     if before > 0:
         text = buckets_before(script, before, requests - in_last, WINDOW // buckets)
         script.pipeline(command("SET", key, text) for key in clients)
-    script.count(clients, in_last, buckets)
+    script.count(clients, in_last, kind)
 
 
 def buckets_before(script, count, requests, width):
@@ -40,13 +43,13 @@ def buckets_before(script, count, requests, width):
     ends = [(now // width + 1 - n) * width for n in range(count, 0, -1)]
     counts = [requests // count] * count
     older = b"".join(struct.pack(">QQ", *pair) for pair in zip(ends[:-1], counts))
-    return struct.pack(">BHQQQQQ", 4, count - 1, ends[-1], ends[0], 0, sum(counts), counts[-1]) + older
+    return struct.pack(">IQQQQQ", count - 1, ends[-1], ends[0], 0, sum(counts), counts[-1]) + older
 
 
-def fill_many(script, clients, requests, algorithm):
+def fill_many(script, clients, requests, kind):
     """Those of one in five are counted, and copied for the others: that is the same memory in less time."""
     counted = clients[::5]
-    script.count(counted, requests, algorithm)
+    script.count(counted, requests, kind)
     script.pipeline(command("COPY", counted[n // 5], key) for n, key in enumerate(clients) if n % 5 > 0)
 
 
@@ -54,20 +57,20 @@ def measure(redis, has_time):
     """Bytes per client, by algorithm and requests; if there is time, also bytes of many clients."""
     script = Script(redis)
 
-    def used(fill, clients, requests, algorithm):
+    def used(fill, clients, requests, kind):
         script.call("FLUSHALL", "SYNC")
         before = redis.used_memory()
-        fill(script, keys(clients), requests, algorithm)
+        fill(script, keys(clients, kind), requests, kind)
         return redis.used_memory() - before
 
-    def per_client(fill, algorithm):
+    def per_client(fill, kind):
         numbers = {requests: min(CLIENTS_AT_MOST, ENTRIES // requests) for requests in REQUESTS}
-        return {requests: used(fill, clients, requests, algorithm) / clients
+        return {requests: used(fill, clients, requests, kind) / clients
                 for requests, clients in numbers.items()}
 
     results = {"per_client": {
         **{name: per_client(Script.count, word) for name, word in LOGS.items()},
-        **{name: per_client(fill_buckets, count) for name, count in BUCKETS.items()}}}
+        **{name: per_client(fill_buckets, word) for name, word in BUCKETS.items()}}}
     if has_time:
         results["many_clients"] = used(fill_many, MANY_CLIENTS, THEIR_REQUESTS, LOGS["packed"])
     return results

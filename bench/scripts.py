@@ -1,4 +1,4 @@
-"""What the two Lua scripts cost Redis, without nginx: redis-benchmark calls them."""
+"""What the module's Lua script and another cost Redis, without nginx: redis-benchmark calls them."""
 
 import csv
 import dataclasses

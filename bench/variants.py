@@ -48,25 +48,27 @@ VARIANTS = [
 class Load:
     label: str
     path: str
-    clients: int = 10000
+    clients: int = 2000
     # of each client, before it begins
-    entries: int = 60
-    # that Redis runs for a request, at least
-    commands: int = 3
+    requests: int = 60
+    connections: int = 64
 
 
 ALGORITHMS = {
     "log": Load("log", "/redis"),
     "packed": Load("packed", "/packed"),
-    "packed_with_ids": Load("packed, with ids", "/packed_with_ids"),
-    "buckets": Load("buckets", "/buckets", commands=2),
-    "log_2": Load("log, two limits", "/redis_2_limits", commands=6),
-    "packed_2": Load("packed, two limits", "/packed_2_limits", commands=6),
-    "packed_few": Load("packed, 10 entries", "/packed", clients=1000, entries=10),
+    "buckets": Load("buckets", "/buckets"),
+    "log_5": Load("log, cost 5", "/redis_cost_5"),
+    "packed_5": Load("packed, cost 5", "/packed_cost_5"),
+    "buckets_5": Load("buckets, cost 5", "/buckets_cost_5"),
+    "log_2": Load("log, two limits", "/redis_2_limits"),
+    "packed_2": Load("packed, two limits", "/packed_2_limits"),
+    "packed_few": Load("packed, 10 requests", "/packed", clients=1000, requests=10),
     # its max is 10,000, and some clients begin with a fifth more
-    "packed_many": Load("packed, 8,000 entries", "/packed", clients=1000, entries=8_000),
+    "packed_many": Load("packed, 8,000 requests", "/packed", clients=1000, requests=8_000),
 }
 
 # By name, where requests leave a window of so many seconds as others come.
-LEAVING = {"log": "/log_leaving", "packed": "/packed_leaving", "buckets": "/buckets_leaving"}
+LEAVING = {"log": Load("log", "/log_leaving"), "packed": Load("packed", "/packed_leaving"),
+           "buckets": Load("buckets", "/buckets_leaving")}
 LEAVING_WINDOW = 30
