@@ -1,7 +1,5 @@
 #include "redis/pure/sl_redis_error.h"
 
-#include <algorithm>
-
 #include "base/pure/sl_words.h"
 
 namespace sl {
@@ -16,7 +14,7 @@ bool begins_with(std::string_view text, std::string_view start)
 /*
  * Valkey has no engine for Lua unless that was built in or is loaded as a
  * module. A command that was renamed or that a server does not have is unknown;
- * its name stands in quotes, which differ from version to version.
+ * its name most often stands in quotes, which differ from version to version.
  */
 bool says_no_scripting(std::string_view message)
 {
@@ -32,9 +30,18 @@ bool says_no_scripting(std::string_view message)
     }
 
     std::string_view name = message.substr(kUnknown.size());
+    bool is_quoted = !name.empty() && kQuotes.find(name[0]) != kQuotes.npos;
 
-    name.remove_prefix(std::min(name.find_first_not_of(kQuotes), name.size()));
-    name = name.substr(0, name.find_first_of(kQuotes));
+    name.remove_prefix(is_quoted ? 1 : 0);
+
+    size_t end = name.find_first_of(is_quoted ? kQuotes : " ");
+
+    /* without its end it may be the beginning of another one */
+    if (is_quoted && end == name.npos) {
+        return false;
+    }
+
+    name = name.substr(0, end);
 
     return is_same_word(name, "SCRIPT") || is_same_word(name, "EVALSHA");
 }

@@ -89,6 +89,7 @@ void any_other_error_is_about_this_call(void **)
                     "ERR unknown command ",
                     "ERR unknown command '",
                     "ERR unknown command ''",
+                    "ERR unknown command 'SCRIPT",
                     "ERR unknown command 'SCRIPTS'",
                     "ERR unknown subcommand 'LOAD'. Try SCRIPT HELP.",
                     "ERR Error running script: SCRIPT",
@@ -110,6 +111,7 @@ void a_server_without_scripting_is_told_from_all_else(void **)
             "ERR unknown command 'EVALSHA'",
             "ERR unknown command 'evalsha'",
             "ERR unknown command script",
+            "ERR unknown command script or so",
             "ERR Could not find scripting engine 'lua'",
         });
 }
