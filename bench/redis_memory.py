@@ -15,9 +15,6 @@ REQUESTS = (1, 10, 100, 200, 1000, 10_000)
 ENTRIES = 200_000
 CLIENTS_AT_MOST = 20_000
 
-# at a time, with so many requests each
-MANY_CLIENTS, THEIR_REQUESTS = 100_000, 100
-
 
 def keys(count, kind):
     """As the module names them."""
@@ -46,15 +43,8 @@ def buckets_before(script, count, requests, width):
     return struct.pack(">IQQQQQ", count - 1, ends[-1], ends[0], 0, sum(counts), counts[-1]) + older
 
 
-def fill_many(script, clients, requests, kind):
-    """Those of one in five are counted, and copied for the others: that is the same memory in less time."""
-    counted = clients[::5]
-    script.count(counted, requests, kind)
-    script.pipeline(command("COPY", counted[n // 5], key) for n, key in enumerate(clients) if n % 5 > 0)
-
-
-def measure(redis, has_time):
-    """Bytes per client, by algorithm and requests; if there is time, also bytes of many clients."""
+def measure(redis):
+    """Bytes per client, by algorithm and requests."""
     script = Script(redis)
 
     def used(fill, clients, requests, kind):
@@ -68,9 +58,5 @@ def measure(redis, has_time):
         return {requests: used(fill, clients, requests, kind) / clients
                 for requests, clients in numbers.items()}
 
-    results = {"per_client": {
-        **{name: per_client(Script.count, word) for name, word in LOGS.items()},
-        **{name: per_client(fill_buckets, word) for name, word in BUCKETS.items()}}}
-    if has_time:
-        results["many_clients"] = used(fill_many, MANY_CLIENTS, THEIR_REQUESTS, LOGS["packed"])
-    return results
+    return {**{name: per_client(Script.count, word) for name, word in LOGS.items()},
+            **{name: per_client(fill_buckets, word) for name, word in BUCKETS.items()}}

@@ -86,7 +86,7 @@ def print_bytes(title, values):
 
 
 def print_redis_memory(results):
-    by_algorithm = results["redis_memory"]["per_client"]
+    by_algorithm = results["redis_memory"]
     print_table("Redis, bytes per client, by counted requests", ["", *by_algorithm],
                 [[f"{requests:,}", *(f"{sizes[requests]:,.0f}" for sizes in by_algorithm.values())]
                  for requests in redis_memory.REQUESTS])
@@ -324,10 +324,7 @@ def targets(results):
                 for body, label in BODIES.items() for piece in PIECES]
 
     def of_redis_memory(measured):
-        if "many_clients" not in measured:
-            return []
-        return [(f"MB of Redis for {redis_memory.MANY_CLIENTS:,} clients with {redis_memory.THEIR_REQUESTS} "
-                 "requests each in packed logs", [measured["many_clients"] / 1e6], "≤", 105)]
+        return [("KB of Redis for a client with 100 requests in a packed log", [measured["packed"][100] / 1000], "≤", 1.5)]
 
     by_step = {"variants": of_variants, "exactness": of_exactness, "latency": of_latency, "scripts": of_scripts,
                "algorithms": of_algorithms, "leaving": of_leaving, "slowest": of_slowest, "instructions": of_instructions,

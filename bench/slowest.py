@@ -196,8 +196,8 @@ def cases_of_format(name, kind, full, entries):
         Case(f"{name}, count=denied", full(), alone((f"{kind}d", 4)), 30),
         Case(f"{name}, count=denied, a falling max", full(), falling(f"{kind}d", entries), 100),
         Case(f"{name}, count=denied, cost {COST}, a falling max", full(), falling(f"{kind}*{COST}d", entries), 100),
-        *(Case(f"{name}, {what}", full(**age), of_operator(act, kind, lasts, 5), keys=AND_INDEX)
-          for age in ({}, PARTLY)
+        *(Case(f"{name}, {when}{what}", full(**age), of_operator(act, kind, lasts, 5), keys=AND_INDEX)
+          for age, when in (({}, ""), (PARTLY, "a half has expired, "))
           for act, lasts, what in ((":look", 0, "looked at"), (":ban", WINDOW, "banned"), (":ban", 0, "ban lifted"),
                                    (":max", WINDOW, "another max"), (":forget", 0, "forgotten"))),
         Case(f"{name}, 16 requests", full(keys=SIXTEEN, count=PACKED), sixteen(kind, 2 * entries), 5, SIXTEEN),

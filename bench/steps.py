@@ -244,7 +244,7 @@ def compare_exactness(bench):
 def memory_of_redis(bench):
     """Bytes per client of Redis, by algorithm and number of requests."""
     bench.note("memory of Redis")
-    return redis_memory.measure(bench.redis, has_time=not QUICK)
+    return redis_memory.measure(bench.redis)
 
 
 def table_memory(bench):
