@@ -442,6 +442,12 @@ subtest 'so it is where an operator has ruled' => sub {
     is redis('ZCARD', $key), 4, 'later calls remove the rest';
 };
 
+subtest 'of a very long log that has left as a whole nothing is taken for what is refused then' => sub {
+    my $key = fill('long left', 'l', $T, 5000);
+    is_deeply ask($T + $W + 5000, [$key, $W, 2, 'l*4d']), [0, 2, 0];
+    is scalar keys %{ in_log($key) }, 2;
+};
+
 subtest 'a long packed log is written anew when more has left than remains' => sub {
     my $key = fill('long packed', 'p', $T, 10_000);
     my $bytes = sub { return (redis('STRLEN', $key) - 32) / 8 };
@@ -825,6 +831,14 @@ for my $kind (@KINDS) {
     };
 }
 
+subtest 'a bucket from the future of which all was taken back says nothing of the others' => sub {
+    my $limit = ['emptied b', $W, 5, 'b6'];
+    ask_as('a', $T, $limit);
+    ask_as('b', $T + 10 * $S, $limit);
+    is settle_at($T + 10 * $S, $T + 10 * $S, 'b', 0, $limit), 1;
+    is settle_at($T + 5 * $S, $T, 'a', 0, $limit), 1, 'the clock has stepped back, and what was counted before can be taken back';
+};
+
 subtest 'several limits are settled at once, each for itself' => sub {
     my @limits = map { ["each $_", $W, 20, "$_*5"] } @KINDS;
     ask_as('a', $T, @limits);
@@ -879,6 +893,15 @@ for my $kind (@KINDS) {
         ask($T + 10 * $S, [@denied]);
         is_deeply ask_ruled($T + 20 * $S, [@denied]), [0, 3, leaves($kind, $T) - $T - 20 * $S, 1],
             'where refused requests count, the first one has to leave';
+
+        for my $one ('less is allowed', 'as many') {
+            ask($T + $_ * $S, ["$one $kind", @limit]) for 0 .. 2;
+        }
+        operate($T + 3 * $S, 'max', "less is allowed $kind", $kind, 1000 * $S, 2);
+        my $second = [0, 3, leaves($kind, $T + $S) - $T - 3 * $S];
+        is_deeply ask_ruled($T + 3 * $S, ["less is allowed $kind", @limit]), [@$second, 2], 'with less allowed two have to leave';
+        is_deeply [ ask_several($T + 3 * $S, [[$W, 2, $kind]], map { [uuid(++$serial), "$_ $kind"] } 'less is allowed', 'as many') ],
+            [$second, $second], 'also of another client that is asked about at the same time';
     };
 
     subtest "forgetting and lifting, $in" => sub {
