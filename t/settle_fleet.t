@@ -107,7 +107,7 @@ END
         sysread $request, my $text, 4096;
         wait_until { used($nginx, 'minute', 'a') eq '10' } 30, 'the reservation';
         my $owner = $cluster->owner('rate_limit:minute:{a}');
-        $owner->cli('WAIT', 1, 5000);
+        $owner->wait_for_replicas(1);
         $end eq 'dies' ? $owner->kill9 : $owner->pause;
         print $request "HTTP/1.0 200 OK\r\nX-Tokens: 70\r\n\r\n";
         close $request;

@@ -171,7 +171,7 @@ subtest 'Sentinels' => sub {
     all_of_it(@servers, qw(ann));
 
     change($servers[0], 'PUT', 'api', 'kept', '{"ban":"1h"}');
-    $set->primary->cli('WAIT', 2, 10_000);
+    $set->primary->wait_for_replicas(2);
     $set->fail_over;
     passes_soon($servers[$_], "/api?k=somebody$_", 'after a failover') for 0, 1;
     ok eval { wait_until { eval { look($servers[1], 'api', 'kept')->{ban} } } 30, 'a ban'; 1 }, 'a ban outlives it';

@@ -254,6 +254,19 @@ sub calls {
     return $self->cli('INFO', 'commandstats') =~ /^cmdstat_\Q$command\E:calls=(\d+)/m ? $1 : 0;
 }
 
+# Until so many replicas know all that was written here. (WAIT is only about what its own connection
+# has written.)
+sub wait_for_replicas {
+    my ($self, $count) = @_;
+
+    SlidingLimit::Servers::wait_until {
+        my $info = $self->cli('INFO', 'replication');
+        my ($written) = $info =~ /^master_repl_offset:(\d+)/m;
+        my $know = () = $info =~ /^slave\d+:.*offset=$written\b/mg;
+        $know >= $count;
+    } 30, 'replicas to know all';
+}
+
 sub stop { my ($self) = @_; $self->signal('TERM')->reap(10); return $self }
 sub kill9 { my ($self) = @_; $self->signal('KILL')->reap(10); return $self }
 sub pause { $_[0]->signal('STOP') }
